@@ -19,7 +19,7 @@ from kafka_ctl.invariants import Checker, Violation
 from kafka_ctl.lab import view
 from kafka_ctl.lab.commands import Elections
 from kafka_ctl.lab.foreign import Origin
-from kafka_ctl.lab.metrics import Shown
+from kafka_ctl.lab.metrics import MetricValue
 from kafka_ctl.lab.producer import Produced
 from kafka_ctl.lab.story import Command, Opening
 from kafka_ctl.lab.view import LogDirView, ReassignmentView
@@ -107,7 +107,7 @@ def sights(lab: Lab) -> None:
     assert_type(lab.logs(), Rows[view.LogView])
     assert_type(lab.log_dirs(), Rows[LogDirView])
     assert_type(lab.identity(1), view.IdentityView)
-    assert_type(lab.metrics(1), dict[str, Shown])
+    assert_type(lab.metrics(1), dict[str, MetricValue])
     assert_type(lab.violations, tuple[Violation, ...])
     assert_type(lab.now, float)
     assert_type(lab.quiet, bool | None)

@@ -105,9 +105,10 @@ class Change(NamedTuple):
 
 
 class Purgatory:
-    """Delayed operations by what may complete them, each purgatory with a timer of its own.
+    """Delayed operations by what may complete them; `timer` serves no other purgatory.
 
-    Raises BadInput if the timer is none, or the purge interval is not a whole number of 0 or more.
+    More than `purge_interval` completed operations are purged. Raises BadInput if the timer is none, or the interval is
+    not a whole number of 0 or more.
     """
 
     def __init__(self, timer: TimingWheel | ClockTimer, purge_interval: int = PURGE_INTERVAL) -> None:

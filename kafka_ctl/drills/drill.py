@@ -143,13 +143,13 @@ class Drill(Shown, Sequence[Outcome]):
 
         Of a real cluster also which releases fit, and what differs from them.
         """
-        drawn = [
-            (sample, [o for o in self.outcomes if o.unclean == on and o.scenario in sample.scenarios])
-            for sample in self.samples
-            for on in sorted(self._stories)
-        ]
-        sentences = [*(_sentences(outcomes, sample) for sample, outcomes in drawn), *self._baselines]
-        return "\n".join([*filter(None, sentences), *([] if self.origin is None else [str(self.origin)])])
+        lines = []
+        for sample in self.samples:
+            for on in sorted(self._stories):
+                drawn = [o for o in self.outcomes if o.unclean == on and o.scenario in sample.scenarios]
+                lines.append(_sentences(drawn, sample))
+        lines += filter(None, self._baselines)
+        return "\n".join(lines if self.origin is None else [*lines, str(self.origin)])
 
     def __str__(self) -> str:
         return "\n\n".join(filter(None, (self.table().text(), self.summary)))
@@ -205,23 +205,29 @@ def drill(
     """
     given = _lab(lab)
     asked, samples = _drawn(given, questions or ("any one",), sample, Random(validate.integer("a seed", seed)))
-    bases = {bool(one.config[UNCLEAN]): one for one in _bases(given, unclean)}
-    texts, pairs = {on: one.story for on, one in bases.items()}, [(on, scenario) for on in bases for scenario in asked]
-    todo = [(texts[on], scenario) for on, scenario in pairs]
+    bases = list(_bases(given, unclean))
+    stories = {bool(base.config[UNCLEAN]): base.story for base in bases}
+    todo = [(story, scenario) for story in stories.values() for scenario in asked]
+    number = _processes(given, len(todo), jobs, spark)
+    if spark is not None:
+        outcomes = _in_spark(spark, todo)
+    elif number > 1:
+        outcomes = _in_processes(todo, number)
+    else:
+        copies = (copy(base, scenario) for base in bases for scenario in asked)
+        outcomes = list(_reported(copies, len(todo)))
+    return Drill(stories, outcomes, samples, given.origin, [*map(baseline, bases)])
+
+
+def _processes(lab: Lab, scenarios: int, jobs: int | None, spark: SparkSession | None) -> int:
+    """The number of processes for so many scenarios. Raises BadInput for what cannot play them."""
     jobs = jobs if jobs is None else validate.integer("jobs", jobs, 1)
     if spark is not None and not hasattr(spark, "createDataFrame"):
         raise BadInput(f"spark cannot be {short(spark)}; it must be a Spark session")
-    if given.plugins.given and (spark is not None or (jobs or 1) > 1):
-        raise BadInput(f"functions stay in this process: {', '.join(given.plugins.given)}; use jobs=1 without spark")
-    small = len(given.trace) * len(todo) < SMALL or bool(given.plugins.given)
-    number = min(jobs or (1 if small else cores()), len(todo))
-    if spark is not None:
-        outcomes = _in_spark(spark, todo)
-    elif number == 1:
-        outcomes = list(_reported((copy(bases[on], scenario) for on, scenario in pairs), len(pairs)))
-    else:
-        outcomes = _in_processes(todo, number)
-    return Drill(texts, outcomes, samples, given.origin, [*map(baseline, bases.values())])
+    if lab.plugins.given and (spark is not None or (jobs or 1) > 1):
+        raise BadInput(f"functions stay in this process: {', '.join(lab.plugins.given)}; use jobs=1 without spark")
+    is_small = lab.plugins.given or len(lab.trace) * scenarios < SMALL
+    return min(jobs or (1 if is_small else cores()), scenarios)
 
 
 def _lab(given: Lab | str | Path) -> Lab:
@@ -303,7 +309,8 @@ def _opened(story: str) -> Lab:
 
 def played(job: Job) -> Outcome:
     """Play a job in a process that has nothing else to do."""
-    return copy(_opened(job[0]), job[1])
+    story, scenario = job
+    return copy(_opened(story), scenario)
 
 
 def copy(lab: Lab, scenario: Scenario) -> Outcome:

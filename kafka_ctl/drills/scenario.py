@@ -293,32 +293,25 @@ class Watched:
 
     def take(self, record: Record) -> None:
         """Take one record into account."""
-        action, broker, path = record.action, broker_of(record), record.path or ""
-        ends = (record.kind, action) in (("fault", "kill"), ("broker", "stopped")) and record.topic is None
-        if broker is not None and ends:
-            self._ended(broker, record.time_ms, action)
-        elif broker is not None and record.kind == "broker" and action in ("start", "registered"):
-            self.down.discard(broker)
-        elif record.kind == "zk" and action == "expired":
-            owner = number_of(record.detail or "")
-            if owner in self.killed:
-                self.silent = max(self.silent, record.time_ms - self.killed.pop(owner))
-        elif broker is not None and (record.kind, action) == ("broker", "log-dir-failed"):
-            lost = set(details.items(record.detail, "partitions"))
-            self._leaderless((key for key in self._led_by(broker) if f"{key[0]}-{key[1]}" in lost), record.time_ms)
-        elif record.kind == "zk" and record.error is None and action in ("create", "set", "delete"):
-            self._written(record, path)
-        elif action == "become-leader" and not record.error and record.topic is not None:
-            began = self.since.pop((record.topic, record.partition or 0), None)
-            waited = 0.0 if began is None else record.time_ms - began
-            self.longest, self.total = max(self.longest, waited), self.total + waited
-
-    def _ended(self, broker: int, now: float, action: str) -> None:
-        """A process ended: its partitions wait for another leader."""
-        self.down.add(broker)
-        if action == "kill":
-            self.killed[broker] = now
-        self._leaderless(self._led_by(broker), now)
+        broker, now = broker_of(record), record.time_ms
+        match record.kind, record.action:
+            case ("fault", "kill") | ("broker", "stopped") if broker is not None and record.topic is None:
+                self.down.add(broker)
+                if record.action == "kill":
+                    self.killed[broker] = now
+                self._leaderless(self._led_by(broker), now)
+            case "broker", "start" | "registered" if broker is not None:
+                self.down.discard(broker)
+            case "broker", "log-dir-failed" if broker is not None:
+                lost = set(details.items(record.detail, "partitions"))
+                self._leaderless([key for key in self._led_by(broker) if f"{key[0]}-{key[1]}" in lost], now)
+            case "broker", "become-leader" if not record.error:
+                waited = now - self.since.pop((record.topic or "", record.partition or 0), now)
+                self.longest, self.total = max(self.longest, waited), self.total + waited
+            case "zk", "expired" if (owner := number_of(record.detail or "")) in self.killed:
+                self.silent = max(self.silent, now - self.killed.pop(owner))
+            case "zk", "create" | "set" | "delete" if record.error is None:
+                self._written(record, record.path or "")
 
     def _led_by(self, broker: int) -> list[Key]:
         return [key for key, leader in self.leaders.items() if leader == broker]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import dis
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -202,43 +202,47 @@ def asked_for(example: object) -> str:
 
 def unsuited(answer: object, example: object) -> str | None:
     """The reason why an answer cannot be compared with an example of what is asked for; None if it can."""
-    asked = asked_for(example)
     if isinstance(answer, str) and not isinstance(example, str):
-        more = "leave the quotes out" if _is_quoted(answer, example) else asked
+        more = "leave the quotes out" if _is_quoted(answer, example) else asked_for(example)
         return f"{short(answer)} is text; {more}"
-    if isinstance(example, tuple) and not isinstance(answer, tuple):
+    if isinstance(example, dict):
+        if not isinstance(answer, dict):
+            return f"{short(answer)} is not a dictionary"
+        shape = next(iter(example.items()), ())
+        return first(problem for item in answer.items() for problem in map(unsuited, item, shape))
+    if isinstance(example, tuple):
         if isinstance(answer, set | frozenset):
             return f"{short(answer)} is a set, which has no order; give a tuple"
-        if isinstance(answer, dict):
-            return f"{short(answer)} is a dictionary; {asked}"
-        return f"{short(answer)} is no answer; {asked}" if answer is None else f"{short(answer)} is one value; {asked}"
-    if isinstance(example, dict) and not isinstance(answer, dict):
-        return f"{short(answer)} is not a dictionary"
-    if isinstance(answer, dict) and isinstance(example, dict) and example:
-        key, value = next(iter(example.items()))
-        inside = (unsuited(mine, its) for pair in answer.items() for mine, its in zip(pair, (key, value), strict=True))
-        return next((problem for problem in inside if problem is not None), None)
-    if isinstance(example, int | float | str) and isinstance(answer, tuple) and len(answer) == 1:
-        return f"{short(answer[0])} is in brackets; give the value alone: {answer[0]!r}"
-    if isinstance(example, int | float | str) and isinstance(answer, tuple | dict | set | frozenset):
-        return f"{short(answer)} has several parts; one is asked for"
-    if isinstance(example, bool) and not isinstance(answer, bool):
-        return f"{short(answer)} is neither True nor False"
-    if isinstance(example, int) and not isinstance(example, bool):
-        is_whole = isinstance(answer, int | float) and not isinstance(answer, bool) and answer == answer // 1
-        return None if is_whole else f"{short(answer)} is not a whole number"
-    if isinstance(example, float) and (isinstance(answer, bool) or not isinstance(answer, int | float)):
-        return f"{short(answer)} is not a number"
-    if isinstance(example, str) and not isinstance(answer, str):
-        return f"{short(answer)} is not text; give text, in quotes"
-    return None
+        kind = "no answer" if answer is None else "a dictionary" if isinstance(answer, dict) else "one value"
+        return None if isinstance(answer, tuple) else f"{short(answer)} is {kind}; {asked_for(example)}"
+    return _unsuited_value(answer, example) if isinstance(example, int | float | str) else None
 
 
 def unsuited_member(answer: object, example: object) -> str | None:
     """The reason for the first unsuited member of a tuple; None if all suit, or the example has not as many."""
     if not isinstance(answer, tuple) or not isinstance(example, tuple) or len(answer) != len(example):
         return None
-    return next((text for mine, its in zip(answer, example, strict=True) if (text := unsuited(mine, its))), None)
+    return first(map(unsuited, answer, example))
+
+
+def first(found: Iterable[str | None]) -> str | None:
+    """The first text; None without any."""
+    return next((text for text in found if text is not None), None)
+
+
+def _unsuited_value(answer: object, example: object) -> str | None:
+    """The same where one value is asked for."""
+    if isinstance(answer, tuple) and len(answer) == 1:
+        return f"{short(answer[0])} is in brackets; give the value alone: {answer[0]!r}"
+    if isinstance(answer, tuple | dict | set | frozenset):
+        return f"{short(answer)} has several parts; one is asked for"
+    if isinstance(example, str):
+        return None if isinstance(answer, str) else f"{short(answer)} is not text; give text, in quotes"
+    if isinstance(example, bool):
+        return None if isinstance(answer, bool) else f"{short(answer)} is neither True nor False"
+    is_whole = isinstance(answer, int) or (isinstance(answer, float) and answer.is_integer())
+    fits = isinstance(answer, int | float) if isinstance(example, float) else is_whole
+    return None if fits and not isinstance(answer, bool) else f"{short(answer)} is not {kind_of(example)}"
 
 
 def _is_quoted(text: str, example: object) -> bool:

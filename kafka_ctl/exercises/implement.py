@@ -24,6 +24,7 @@ from kafka_ctl.exercises.exercise import (
     Verdict,
     asked_for,
     failed,
+    first,
     fitted,
     not_callable,
     plain,
@@ -290,8 +291,7 @@ class Compute(Exercise, Generic[*Given, Truth]):
             return self._first(answer, found, lab)
 
     def _first(self, answer: Callable[..., object], found: list[tuple[*Given]], lab: Lab | None = None) -> str | None:
-        problems = (self._wrong(answer, given, lab) for given in found)
-        return next((each for each in problems if each is not None), None)
+        return first(self._wrong(answer, given, lab) for given in found)
 
     def _wrong(self, answer: Callable[..., object], given: tuple[*Given], lab: Lab | None) -> str | None:
         expected = plain(self.truth(*given))

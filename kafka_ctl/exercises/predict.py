@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import ClassVar, Generic, TypeVar
 
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Verdict, plain, same, unsuited, unsuited_member
+from kafka_ctl.exercises.exercise import Exercise, Verdict, first, plain, same, unsuited, unsuited_member
 from kafka_ctl.lab.lab import Lab
 
 Truth = TypeVar("Truth")
@@ -53,7 +53,7 @@ class Predict(Exercise, Generic[Truth]):
             return Verdict(True, self.why, self.story)
         if (remark := _remark(self.also, given, truth)) is not None:
             return Verdict(True, f"{remark} {self.why}", self.story)
-        hint = next((text for each in self.wrong if (text := _remark(each, given, truth)) is not None), None)
+        hint = first(_remark(each, given, truth) for each in self.wrong)
         return Verdict(False, f"You say {given!r}. {hint or self._differs(given, truth)}", self.story)
 
     @cached_property
@@ -117,8 +117,7 @@ def _unsuited(answer: object, example: object, parts: tuple[str, ...]) -> str | 
         given = f"{len(answer)} part{'s' * (len(answer) != 1)}"
         return f"{short(answer)} has {given}; {len(example)} are asked for: {', '.join(parts)}"
     examples = example if parts else example[:1] * len(answer)
-    inside = (_unsuited_part(mine, its) for mine, its in zip(answer, examples, strict=True))
-    return next((problem for problem in inside if problem is not None), None)
+    return first(map(_unsuited_part, answer, examples))
 
 
 def _unsuited_part(answer: object, example: object) -> str | None:

@@ -30,7 +30,7 @@ from itertools import combinations, permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.explore.play import Failure, apply, violated
+from kafka_ctl.explore.play import Failure, FirstFailure, apply, violated
 from kafka_ctl.explore.walk import SETTLE, Walk
 from kafka_ctl.explore.workers import defect, processes
 from kafka_ctl.lab import story, validate
@@ -91,8 +91,8 @@ class SearchCounts:
     paths: int = 0
     states: int = 0
     again: int = 0
-    broken: dict[Kind, tuple[int, Case, Failure]] = field(default_factory=dict)
-    """By kind: how many paths broke it; the first of them, and what happened."""
+    broken: dict[Kind, FirstFailure[Case]] = field(default_factory=dict)
+    """By kind, counted in paths."""
 
     def add(self, other: SearchCounts) -> None:
         """Count what another search has seen."""
@@ -100,9 +100,9 @@ class SearchCounts:
         self.paths += other.paths
         self.states += other.states
         self.again += other.again
-        for kind, (times, case, broken) in other.broken.items():
-            before, first, what = self.broken.get(kind, (0, case, broken))
-            self.broken[kind] = before + times, first, what
+        for kind, broken in other.broken.items():
+            known = self.broken.get(kind, broken._replace(times=0))
+            self.broken[kind] = known._replace(times=known.times + broken.times)
 
 
 def try_all(case: Case) -> SearchCounts:
@@ -147,7 +147,7 @@ class Tree:
             loop.choose = None
             case = self.case._replace(path=tuple(choice.taken for choice in branches.made))
             broken = [*violated(lab), *([trouble] if isinstance(trouble, Failure) else [])]
-        self.seen.add(SearchCounts(paths=1, broken={b.kind: (1, case, b) for b in reversed(broken)}))
+        self.seen.add(SearchCounts(paths=1, broken={b.kind: FirstFailure(1, case, b) for b in reversed(broken)}))
         return branches.made
 
     def _known(self, lab: Lab, left: int) -> bool:
@@ -310,19 +310,19 @@ class Search:
         return sum(r.seen.states for r in self.rounds)
 
     @property
-    def broken(self) -> dict[Kind, tuple[int, Case, Failure]]:
-        """By kind: how many paths of one round broke it; the first path, and what happened."""
-        found: dict[Kind, tuple[int, Case, Failure]] = {}
+    def broken(self) -> dict[Kind, FirstFailure[Case]]:
+        """By kind, counted in paths of one round."""
+        found: dict[Kind, FirstFailure[Case]] = {}
         for each in self.rounds:  # a round tries the paths of the one before, too
-            for kind, (times, case, broken) in each.seen.broken.items():
-                before, first, what = found.get(kind, (0, case, broken))
-                found[kind] = max(before, times), first, what
+            for kind, broken in each.seen.broken.items():
+                known = found.get(kind, broken)
+                found[kind] = known._replace(times=max(known.times, broken.times))
         return found
 
     @property
-    def unknown(self) -> dict[Kind, tuple[int, Case, Failure]]:
+    def unknown(self) -> dict[Kind, FirstFailure[Case]]:
         """The violations that are not declared."""
-        return {kind: what for kind, what in self.broken.items() if what[2].known is None}
+        return {kind: broken for kind, broken in self.broken.items() if broken.failure.known is None}
 
 
 def exhaust(

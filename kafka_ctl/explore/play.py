@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from kafka_ctl.controller.rebalance import FIRST_CHECK
 from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable
@@ -98,6 +98,17 @@ class Failure(NamedTuple):
     def kind(self) -> tuple[str, str, str | None]:
         """Equal for what is probably the same trouble: of one ticket, or alike but for names and numbers."""
         return self.name, self.known or re.sub(r"\d+(, \d+)*|\b[abc]\b", "N", self.text), self.known
+
+
+First = TypeVar("First")
+
+
+class FirstFailure(NamedTuple, Generic[First]):
+    """The number of times that one kind of failure was found, the case in which it was first, and its text there."""
+
+    times: int
+    first: First
+    failure: Failure
 
 
 class Outcome(NamedTuple):

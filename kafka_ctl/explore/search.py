@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.display import counted
-from kafka_ctl.explore.play import Failure, Outcome, play
+from kafka_ctl.explore.play import Failure, FirstFailure, Outcome, play
 from kafka_ctl.explore.walk import LENGTH, Walk, busy, stories, walk, walk_near
 from kafka_ctl.explore.workers import cores, defect, processes
 from kafka_ctl.generation import Generation
@@ -211,8 +211,8 @@ class Findings:
     seconds: float = 0.0
     known: dict[tuple[str, str], int] = field(default_factory=dict)
     """By invariant and ticket: how many walks broke it in a way that is declared."""
-    unknown: dict[tuple[str, str, str | None], tuple[int, Task, Failure]] = field(default_factory=dict)
-    """By kind: how many walks broke it in a way that is not declared, the first of them, and what happened."""
+    unknown: dict[tuple[str, str, str | None], FirstFailure[Task]] = field(default_factory=dict)
+    """By kind, counted in walks that broke it in a way that is not declared."""
 
     def add(self, played: Played) -> None:
         """Count one walk."""
@@ -222,8 +222,8 @@ class Findings:
         for name, ticket in {(b.name, b.known): None for b in played.broken if b.known}:
             self.known[name, ticket or ""] = self.known.get((name, ticket or ""), 0) + 1
         for broken in {b.kind: b for b in reversed(played.broken) if not b.known}.values():
-            number, task, first = self.unknown.get(broken.kind, (0, played.task, broken))
-            self.unknown[broken.kind] = number + 1, task, first
+            known = self.unknown.get(broken.kind, FirstFailure(0, played.task, broken))
+            self.unknown[broken.kind] = known._replace(times=known.times + 1)
 
 
 def search(
@@ -297,8 +297,8 @@ def shortest(
     findings: Findings | Search, progress: Callable[[int, int], None] = lambda runs, lines: None
 ) -> Iterator[Found]:
     """Minimise what was found and is not declared, the most frequent first."""
-    found: list[tuple[int, Task | Case, Failure]] = [*findings.unknown.values()]
-    for times, task, broken in sorted(found, key=lambda item: -item[0])[:MOST]:
+    found: list[FirstFailure[Task] | FirstFailure[Case]] = [*findings.unknown.values()]
+    for times, task, broken in sorted(found, key=lambda each: -each.times)[:MOST]:
         minimiser = Minimiser(broken, progress)
         with defect(task.mutant):
             walk = minimiser.minimise(task.walk)
@@ -314,7 +314,7 @@ def summary(findings: Findings) -> str:
     ]
     for (name, ticket), times in sorted(f.known.items(), key=lambda item: (-item[1], item[0])):
         lines.append(f"  known  {times:>7,} walk{' ' if times == 1 else 's'}  {name}: {ticket}")
-    for times, task, broken in sorted(f.unknown.values(), key=lambda item: (-item[0], item[2].text)):
+    for times, task, broken in sorted(f.unknown.values(), key=lambda each: (-each.times, each.failure.text)):
         lines.append(
             f"  BROKEN {times:>7,} walk{' ' if times == 1 else 's'}  {broken.name}: {broken.text}  (seed {task.seed})"
         )
@@ -332,7 +332,7 @@ def account(search: Search) -> str:
         lines.append(f"  every order, {_counted(search.complete)}")
     if search.rounds and not search.rounds[-1].complete:
         lines.append(f"  not every order, for the time was over, {_counted(search.rounds[-1])}")
-    for times, case, broken in sorted(search.broken.values(), key=lambda item: (item[2].known or "", -item[0])):
+    for times, case, broken in sorted(search.broken.values(), key=lambda each: (each.failure.known or "", -each.times)):
         what = f"{broken.name}: {broken.known or broken.text}"
         lines.append(f"  {'known ' if broken.known else 'BROKEN'} {what}  ({case.where(times)})")
     if not search.unknown:

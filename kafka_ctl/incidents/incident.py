@@ -15,7 +15,7 @@ from kafka_ctl.incidents.kinds import TABLES, Played, play
 from kafka_ctl.kafka_log.write import EPOCH, NAMES, kafka_log
 from kafka_ctl.lab import story, validate
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.metrics import Shown
+from kafka_ctl.lab.metrics import MetricValue
 from kafka_ctl.lab.view import BrokerTable
 from kafka_ctl.trace import details
 from kafka_ctl.trace.model import broker_of
@@ -115,7 +115,7 @@ class Console:
         return found if self._answered() else BrokerTable({n: b._replace(paused=None) for n, b in found.items()})
 
     @validate.call
-    def metrics(self, broker: int) -> dict[str, Shown]:
+    def metrics(self, broker: int) -> dict[str, MetricValue]:
         """The metrics of a broker, as `Lab.metrics`. Raises Unavailable while its process does not answer."""
         self._lab.metrics(broker)  # a look that is refused takes no time
         lab = self.look()

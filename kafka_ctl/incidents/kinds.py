@@ -302,12 +302,12 @@ def _names(kind: Kind, lab: Lab, rng: Random) -> dict[str, str]:
     controller = lab.controller
     acting = controller.id if controller else NO_LEADER
     readable = {(d.topic, d.partition, d.broker): d.path for d in lab.log_dirs()}
-    failing = next((line[-2] for _, line in kind.commands if line.startswith("fail_log_dir")), None)
+    failing = next((line for _, line in kind.commands if line.startswith("fail_log_dir")), "")
     fitting = []
     for p in lab.partitions():
         outside = [id for id in lab.brokers if id not in p.replicas and id != acting]
-        failed = {"l": p.replicas[0], "f": p.replicas[1], None: None}[failing]
-        in_first = failed is None or readable.get((p.topic, p.partition, failed)) == "/d0"
+        failed = p.replicas[0 if "{l}" in failing else 1]
+        in_first = not failing or readable.get((p.topic, p.partition, failed)) == "/d0"
         sources = {each.leader for each in lab.partitions() if p.replicas[1] in each.replicas} - {p.replicas[1]}
         is_healthy = p.leader == p.replicas[0] and len(sources) > 1
         if is_healthy and acting not in p.replicas[:2] and outside and in_first:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kafka_ctl.brokers.config_keys import TOPIC, check_values, keys
-from kafka_ctl.cluster import NO_LEADER, TopicPartition, parse_int
+from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition, parse_int
 from kafka_ctl.errors import ApiException, BadInput, Unavailable, short
 from kafka_ctl.foreign.cluster import (
     BROKER_CONFIGS,
@@ -106,22 +106,23 @@ def options_of(address: str, cluster: Cluster, options: Mapping[str, object]) ->
 
 def _description(cluster: Cluster, generation: Generation, notes: list[str]) -> Description:
     partitions: dict[TopicPartition, PartitionDescription] = {}
-    for tp, (replicas, adding, removing), state in cluster.partitions():
-        leader = None if state is None or state.leader == NO_LEADER else state.leader
-        own = (-1, 0, 0) if state is None else (state.leader_epoch, state.zk_version, state.controller_epoch)
-        isr = () if state is None else state.isr
-        partitions[tp] = PartitionDescription(replicas, leader, isr, adding, removing, *own)
-    configs = {
-        topic: _known(topic, cluster.configs.get(f"topics/{topic}", {}), generation, notes) for topic in cluster.topics
-    }
+    for tp, (replicas, adding, removing), stored in cluster.partitions():
+        state = stored or LeaderAndIsr(NO_LEADER, (), leader_epoch=-1)
+        leader = None if state.leader == NO_LEADER else state.leader
+        epochs = (state.leader_epoch, state.zk_version, state.controller_epoch)
+        partitions[tp] = PartitionDescription(replicas, leader, state.isr, adding, removing, *epochs)
+    settings: dict[str, dict[str, str]] = {}
+    for topic in cluster.topics:
+        if config := _known(topic, cluster.configs.get(f"topics/{topic}", {}), generation, notes):
+            settings[topic] = config
     found = {path: node.text for path, node in cluster.znodes.items() if path in (EPOCH, REASSIGNMENTS, PREFERRED)}
     found |= {f"{DELETIONS}/{topic}": "" for topic in cluster.deleting}
-    per_broker = (path for path in cluster.znodes if path.startswith(BROKER_CONFIGS) and path not in cluster.problems)
-    found |= {path: cluster.znodes[path].text for path in per_broker}
+    for path, node in cluster.znodes.items():
+        if path.startswith(BROKER_CONFIGS) and path not in cluster.problems:
+            found[path] = node.text
     controller = cluster.controller
     if controller is not None and not controller.doubt and controller.epoch is not None:
         found[CONTROLLER] = str(controller.id)
-    settings = {topic: config for topic, config in configs.items() if config}
     return Description((), partitions, settings, tuple(sorted(cluster.brokers)), found)
 
 

@@ -49,7 +49,7 @@ class Meter(NamedTuple):
     mean: float
 
 
-Shown = int | Timer | Meter | None
+MetricValue = int | Timer | Meter | None
 """The value of a metric; None for a gauge that Kafka fails to read."""
 
 
@@ -99,12 +99,12 @@ def replica_manager(broker: Broker) -> dict[str, int]:
     return dict(zip(REPLICA_MANAGER, counted, strict=True))
 
 
-def metrics(broker: Broker, records: Iterable[Record]) -> dict[str, Shown]:
+def metrics(broker: Broker, records: Iterable[Record]) -> dict[str, MetricValue]:
     """The metrics of one broker by Kafka's names, those that its generation has.
 
     A process that is down shows what one that has just started would.
     """
-    generation, found = broker.world.generation, dict[str, Shown]()
+    generation, found = broker.world.generation, dict[str, MetricValue]()
     own = [] if broker.state == DOWN else _of_process(records, broker.id)
     if broker.state == DOWN:
         found |= dict.fromkeys(("ActiveControllerCount", "BrokerState", *COUNTS, *REPLICA_MANAGER, *PRODUCE, *FETCH), 0)
@@ -135,7 +135,7 @@ CONFLICTS = ("BADVERSION", "NONODE")
 """The errors of an ISR write that Kafka takes for a failed update, and not for an exception."""
 
 
-def _meters(own: Sequence[Record], now_ms: float, generation: Generation) -> dict[str, Shown]:
+def _meters(own: Sequence[Record], now_ms: float, generation: Generation) -> dict[str, MetricValue]:
     """ISR changes and unclean elections, out of what a process has left in the trace."""
 
     def meter(counts: Callable[[Record], bool]) -> Meter:
@@ -164,7 +164,7 @@ def name_of_timer(state: str) -> str:
     return f"{'LeaderElection' if state == 'BrokerChange' else state}RateAndTimeMs"
 
 
-def queue_metrics(records: Iterable[Record], broker: int) -> dict[str, Shown]:
+def queue_metrics(records: Iterable[Record], broker: int) -> dict[str, MetricValue]:
     """The metrics of a controller's event queue; a timer is there once it has been used."""
     queued: dict[int, Record] = {}
     times: dict[str, list[float]] = {}
@@ -186,7 +186,7 @@ def queue_metrics(records: Iterable[Record], broker: int) -> dict[str, Shown]:
     return {"ControllerState": state, "EventQueueSize": len(queued)} | {n: timer(t) for n, t in sorted(times.items())}
 
 
-def listener_metrics(records: Iterable[Record], broker: int) -> dict[str, Shown]:
+def listener_metrics(records: Iterable[Record], broker: int) -> dict[str, MetricValue]:
     """The timer of 0.10, which has no queue: changes of brokers, from the lock on to the end.
 
     The listener has read `/brokers/ids` by then.

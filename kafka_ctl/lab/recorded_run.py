@@ -28,7 +28,7 @@ from kafka_ctl.zookeeper.store import MEMORY, Stat
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
     from kafka_ctl.invariants import Checker, Violation
-    from kafka_ctl.lab.metrics import Shown
+    from kafka_ctl.lab.metrics import MetricValue
     from kafka_ctl.lab.run import RunState
     from kafka_ctl.simulation.world import MemoryWorld, World
     from kafka_ctl.zookeeper.real.server import EmbeddedServer
@@ -184,7 +184,7 @@ class RecordedRun:
         """
         return self.world.clock.call(lambda: view.memory(self.world.acting()))
 
-    def metrics(self, broker: int) -> dict[str, Shown]:
+    def metrics(self, broker: int) -> dict[str, MetricValue]:
         """The metrics of a broker as in JMX, by Kafka's names: gauges of its controller and its replicas, and meters.
 
         From 2.0 on also its event queue, with times in milliseconds. Gauges have the values that Kafka computes: those

@@ -182,26 +182,23 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
         return dict.fromkeys(range(1, number + 1))
     if isinstance(brokers, (str, bytes, bytearray)) or not isinstance(brokers, Iterable):
         raise BadInput(f"brokers={short(brokers)}: give a number, a list of ids, or a mapping of ids to racks")
-    listed = brokers if isinstance(brokers, Mapping) else list(brokers)
-    unnamed: dict[int, str | None] = {}
-    if isinstance(listed, list):
-        known = [broker for broker in listed if broker is not None]
-        unnamed, listed = dict.fromkeys(range(len(known) - len(listed), 0)), known
-    for broker in listed:
-        if (id := whole(broker)) is None or id < 0:
-            raise BadInput(f"broker id {short(broker)}: an id is a whole number, 0 or more, or None in a list")
-        if id > MAX_ID:
-            raise BadInput(f"broker id {short(broker)}: an id is {MAX_ID} or less")
-    racks = dict(listed) if isinstance(listed, Mapping) else dict.fromkeys(listed)
-    if not racks and not unnamed:
-        raise BadInput("brokers: a lab needs at least one broker")
-    for broker, rack in racks.items():
+    given: list[int | None] = list(brokers)
+    ids = given if isinstance(brokers, Mapping) else [id for id in given if id is not None]
+    racks: dict[int, str | None] = {}
+    for id in ids:
+        if (number := whole(id)) is None or number < 0:
+            raise BadInput(f"broker id {short(id)}: an id is a whole number, 0 or more, or None in a list")
+        if number > MAX_ID:
+            raise BadInput(f"broker id {short(id)}: an id is {MAX_ID} or less")
+        rack = brokers[id] if isinstance(brokers, Mapping) else None
         if not isinstance(rack, (str, NoneType)):
-            raise BadInput(f"broker {broker} cannot be in rack {short(rack)}; a rack is a name or None")
-        utf8("a rack", rack or "")
-    if len(racks) != len(listed):
-        raise BadInput(f"brokers={short(listed)}: an id is given twice")
-    return {int(broker): rack for broker, rack in sorted(racks.items())} | unnamed
+            raise BadInput(f"broker {id} cannot be in rack {short(rack)}; a rack is a name or None")
+        racks[number] = utf8("a rack", rack) if rack else rack
+    if not given:
+        raise BadInput("brokers: a lab needs at least one broker")
+    if len(racks) != len(ids):
+        raise BadInput(f"brokers={short(ids)}: an id is given twice")
+    return dict(sorted(racks.items())) | dict.fromkeys(range(len(ids) - len(given), 0))
 
 
 # Calls

@@ -94,8 +94,7 @@ SESSION = ("connect", "disconnected", "reconnected", "expired", "closed")
 """The end of a session, and the state of its connection."""
 
 
-OWN = ("/controller", "/brokers/ids/")
-"""Znodes that a broker has as a broker: it competes with the one, and is registered with the other."""
+REGISTERED = "/brokers/ids/"
 
 
 def by_controller(record: Record, trace: Sequence[Record]) -> bool:
@@ -110,52 +109,52 @@ def by_controller(record: Record, trace: Sequence[Record]) -> bool:
 def _writer(record: Record, trace: Sequence[Record] | None) -> str:
     """The role in which a broker uses ZooKeeper; without the trace that the record is of, only the broker."""
     number, path = number_of(record.actor), record.path or ""
-    if trace is None or number is None or path == OWN[0] or path.startswith(OWN[1]):
+    if trace is None or number is None or path == "/controller" or path.startswith(REGISTERED):
         return who(record.actor)
     if by_controller(record, trace):
         return f"Controller {number}"
     return f"{who(record.actor)}, the leader," if path.endswith("/state") else who(record.actor)
 
 
-def zk(records: Sequence[Record], trace: Sequence[Record] | None = None) -> str:
+def zk(records: Sequence[Record], trace: Sequence[Record] | None) -> str:
     """An operation, or several of one kind; `trace` has the records that caused them."""
     first = records[0]
-    actor, path = who(first.actor), first.path or ""
-    if first.error:
-        if path == "/controller" and first.error == "NODEEXISTS":
-            return f"{actor} tries to create /controller too, but it exists: the race is lost."
-        role = _writer(first, trace).replace(", the leader,", "")
-        role = role[0].lower() + role[1:] if role != "ZooKeeper" else role
-        return f"ZooKeeper refuses {role}'s {first.action} of {_paths(records)}: {first.error}."
-    if first.action in SESSION:
+    if first.action in SESSION and not first.error:
         return _session(first)
-    actor = _writer(first, trace)
+    actor, paths = _writer(first, trace), _paths(records)
+    if first.error:
+        if first.path == "/controller" and first.error == "NODEEXISTS":
+            return f"{actor} tries to create /controller too, but it exists: the race is lost."
+        actor = actor.replace(", the leader,", "")
+        actor = actor if actor == "ZooKeeper" else actor[0].lower() + actor[1:]
+        return f"ZooKeeper refuses {actor}'s {first.action} of {paths}: {first.error}."
     if first.action in READS:
-        return f"{actor} {READS[first.action]} {_paths(records)}."
+        return f"{actor} {READS[first.action]} {paths}."
     if first.action == "delete":
-        return _deleted(records, actor, path)
+        return _deleted(records, actor, first.path or "")
+    return _written(records, actor, first.path or "")
+
+
+def _written(records: Sequence[Record], actor: str, path: str) -> str:
+    """Znodes that were created or set."""
+    first, paths = records[0], _paths(records)
     if path == "/controller":
-        named = controller_of(first.detail)
-        if first.actor == "admin" or named != number_of(first.actor):
-            by_hand = f"broker {named}" if named is not None else "no broker"
-            return f"{actor} writes /controller by hand: it names {by_hand}, and no election was held."
-        won = f"it names broker {named}, and the race is won" if named is not None else "the race is won"
-        return f"{actor} creates the ephemeral znode /controller: {won}."
-    if first.actor == "admin" and (path == "/controller_epoch" or path.startswith("/brokers/ids/")):
-        return f"{actor} writes {_paths(records)} by hand."
+        return _controllership(first, actor)
+    if first.actor == "admin" and (path == "/controller_epoch" or path.startswith(REGISTERED)):
+        return f"{actor} writes {paths} by hand."
     if path == "/controller_epoch" and first.action == "create":
         return f"{actor} creates /controller_epoch with epoch {first.detail}: it did not exist."
     if path == "/controller_epoch":
         return f"{actor} writes epoch {first.detail} to /controller_epoch: older controllers are stale now."
-    if path.startswith("/brokers/ids/"):
-        return f"{actor} registers: the ephemeral znode {_paths(records)} says that it is alive."
+    if path.startswith(REGISTERED):
+        return f"{actor} registers: the ephemeral znode {paths} says that it is alive."
     if path.endswith("/state"):
         return _states(records, actor)
     if first.action == "create":
         made = "znodes" if len(records) > 1 else f"{first.target or ''} znode".strip()
-        return f"{actor} creates the {made} {_paths(records)}."
+        return f"{actor} creates the {made} {paths}."
     version = f" (now version {first.zk_version})" if len(records) == 1 else ""
-    return f"{actor} writes {_paths(records)}{version}."
+    return f"{actor} writes {paths}{version}."
 
 
 def _paths(records: Iterable[Record]) -> str:
@@ -175,11 +174,21 @@ def _session(record: Record) -> str:
     return f"{owner}'s ZooKeeper session expires, so its ephemeral znodes are deleted."
 
 
+def _controllership(record: Record, actor: str) -> str:
+    """The znode `/controller` was created or set."""
+    named = controller_of(record.detail)
+    if record.actor == "admin" or named != number_of(record.actor):
+        by_hand = f"broker {named}" if named is not None else "no broker"
+        return f"{actor} writes /controller by hand: it names {by_hand}, and no election was held."
+    won = f"it names broker {named}, and the race is won" if named is not None else "the race is won"
+    return f"{actor} creates the ephemeral znode /controller: {won}."
+
+
 def _deleted(records: Sequence[Record], actor: str, path: str) -> str:
     if path == "/controller":
         why = " with its owner's session" if records[0].actor == "zookeeper" else ""
         return f"{actor} deletes /controller{why}: there is no controller now."
-    if path.startswith("/brokers/ids/"):
+    if path.startswith(REGISTERED):
         return f"{actor} deletes {_paths(records)}: for the cluster, the broker is gone."
     return f"{actor} deletes {_paths(records)}."
 
@@ -216,11 +225,10 @@ def caption(records: Sequence[Record], trace: Sequence[Record] | None = None) ->
     groups: dict[tuple[object, ...], list[Record]] = {}
     for record in records:
         groups.setdefault((*sameness(record), _is_absent(record)), []).append(record)
-    traced: dict[str, Callable[..., str]] = {"zk": zk, "partition": _partition}
-    sentences = [
-        traced[kind](group, trace) if (kind := group[0].kind) in traced else SENTENCES[kind](group)
-        for group in groups.values()
-    ]
+    sentences = []
+    for group in groups.values():
+        kind = group[0].kind
+        sentences.append(TRACED[kind](group, trace) if kind in TRACED else SENTENCES[kind](group))
     return " ".join(sentences[:4]) + (f" (And {len(sentences) - 4} things more.)" if len(sentences) > 4 else "")
 
 
@@ -292,7 +300,7 @@ def _is_deletion(record: Record, trace: Sequence[Record]) -> bool:
     return False
 
 
-def _partition(records: Sequence[Record], trace: Sequence[Record] | None = None) -> str:
+def _partition(records: Sequence[Record], trace: Sequence[Record] | None) -> str:
     first, names = records[0], subjects(records)
     if first.error:
         return _refused(names, first)
@@ -464,7 +472,6 @@ SENTENCES: dict[str, Callable[[Sequence[Record]], str]] = {
     "watch": watch,
     "event": _event,
     "controller": _controller,
-    "partition": _partition,
     "replica": _replica,
     "election": _election,
     "request": _request,
@@ -473,4 +480,6 @@ SENTENCES: dict[str, Callable[[Sequence[Record]], str]] = {
     "fault": _fault,
     "violation": _violation,
 }
-"""Kind of record, other than `zk` -> what makes a sentence of several of them."""
+"""Kind of record -> what makes a sentence of several of them."""
+TRACED: dict[str, Callable[[Sequence[Record], Sequence[Record] | None], str]] = {"zk": zk, "partition": _partition}
+"""The same of the kinds whose sentences depend on the records before."""

@@ -8,7 +8,6 @@ election: its attributes, nodes and edges are the `graphviz` package's.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -154,21 +153,18 @@ class MachineView(View):
         for name, state in states.items():
             since = lost.get(name.partition("@")[0])
             members.setdefault(state, []).append(f"{name} {since}" if since else name)
-            late |= {state} if since else set()
-        taken = Counter((r.source or "", r.target or "") for r in made)
+            if since:
+                late.add(state)
+        taken = {(r.source or "", r.target or "") for r in made}
         entered = {target for _, target in taken}
         looks: dict[str, PartState] = {}
         for state in self.table.states:
             looks[f"state:{state}"] = self._state(state, members[state], state in entered, state in late)
-        following = {
-            (state, after) for state in entered if state in self.table.states for after in self.table.following(state)
-        }
         for move in self.table.rows:
-            pair = (move.source, move.target)
-            style = "wire taken" if pair in taken else "wire legal" if pair in following else "wire"
-            looks[f"move:{move.source}>{move.target}"] = PartState(
-                style, ("" if pair in taken else move.action.replace("_", " "),)
-            )
+            style, words = "wire legal" if move.source in entered else "wire", move.action.replace("_", " ")
+            if (move.source, move.target) in taken:
+                style, words = "wire taken", ""
+            looks[f"move:{move.source}>{move.target}"] = PartState(style, (words,))
         text = ", ".join(f"{name_of(state)}: {len(names)}" for state, names in members.items() if names)
         return Picture(looks, tuple(self._tokens(made)), f"{self.title} by state: {text or 'nothing yet'}.")
 

@@ -364,8 +364,6 @@ def replica_state(model: ClusterModel, key: tuple[str, int], broker: int) -> str
 
 def summary(model: ClusterModel) -> str:
     """The state of the cluster in words, for readers who cannot see the picture."""
-    up = [b.id for b in model.brokers.values() if b.alive]
-    down = [b.id for b in model.brokers.values() if not b.alive and (b.known or b.registered)]
     idle = idle_controller(model)
     ruler = "No controller." if idle is None else f"No controller: {idle}."
     if model.controller is not None and not _has_ended(model, model.controller):
@@ -374,17 +372,17 @@ def summary(model: ClusterModel) -> str:
         ruler = f"Controller: broker {model.controller}, {raised}."
     if not model.brokers and not model.partitions:
         return f"{ruler} No broker has been seen yet."
-    numbers = [", ".join(map(str, sorted(ids))) or "none" for ids in (up, down)]
-    running = f" Brokers up: {numbers[0]}; down: {numbers[1]}."
-    if not model.partitions:
-        return ruler + running
+    up = sorted(b.id for b in model.brokers.values() if b.alive)
+    down = sorted(b.id for b in model.brokers.values() if not b.alive and (b.known or b.registered))
+    running = f"Brokers up: {', '.join(map(str, up)) or 'none'}; down: {', '.join(map(str, down)) or 'none'}."
     deleted = model.topics_to_be_deleted
     kept = {key: seen for key, seen in model.partitions.items() if key[0] not in deleted and model.members(key)}
-    waiting, lost = [key for key, seen in kept.items() if seen.leader is None], model.leaderless()
-    found = {"Without a leader": lost, "No leader yet": waiting}
-    missing = [f" {text}: {_some(keys)}." for text, keys in found.items() if keys]
-    every = [" Every partition has a leader."] if kept else []
-    return "".join([ruler, running, *(missing or every)])
+    waiting = [key for key, seen in kept.items() if seen.leader is None]
+    found = {"Without a leader": model.leaderless(), "No leader yet": waiting}
+    missing = [f"{text}: {_some(keys)}." for text, keys in found.items() if keys]
+    if kept and not missing:
+        missing = ["Every partition has a leader."]
+    return " ".join([ruler, running, *missing])
 
 
 def _some(keys: list[tuple[str, int]], most: int = 6) -> str:

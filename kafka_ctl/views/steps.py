@@ -151,11 +151,11 @@ def _fitted(runs: list[Run], limit: int) -> list[Run]:
     """At most `limit` runs: the neighbours that differ least are joined first."""
     if len(runs) <= limit:
         return runs
-    cost = {
-        place: (_weight(before) + _weight(after), after[0][1].time_ms - before[-1][1].time_ms, place)
+    costs = [
+        (_weight(before) + _weight(after), after[0][1].time_ms - before[-1][1].time_ms, place)
         for place, (before, after) in enumerate(pairwise(runs), 1)
-    }
-    joined = set(sorted(cost, key=lambda place: cost[place])[: len(runs) - limit])
+    ]
+    joined = {place for _, _, place in sorted(costs)[: len(runs) - limit]}
     fitted: list[Run] = []
     for place, run in enumerate(runs):
         if place in joined:

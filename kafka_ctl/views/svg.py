@@ -65,22 +65,17 @@ def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True, 
     height = high + (caption_height(film) if caption else 0)
     camera = looks["camera"].at if "camera" in looks else None
     shown = [part for part in scene.parts.values() if legend or not part.id.startswith(PREFIX)]
-    parts: dict[bool, str] = {
-        pinned: "".join(
-            part_svg(part, looks.get(part.id), theme)
-            for part in shown
-            if part.pinned is pinned and (pinned or _in_sight(part, high, camera))
-        )
-        for pinned in (False, True)
-    }
+    pinned = "".join(part_svg(part, looks.get(part.id), theme) for part in shown if part.pinned)
+    seen = [part for part in shown if not part.pinned and _in_sight(part, high, camera)]
+    moving = "".join(part_svg(part, looks.get(part.id), theme) for part in seen)
     tokens = "".join(token_svg(token, theme) for token in frame.picture.tokens)
     x, y = scene.offset
     dx, dy = camera or (0.0, 0.0)
     inside = [
         f'<rect width="{scene.width:g}" height="{height:g}" fill="{colours["page"]}"/>',
         f'<svg width="{scene.width:g}" height="{high:g}">',
-        f'<g transform="translate({x + dx:g} {y + dy:g})">{parts[False]}{tokens}</g>',
-        f'<g transform="translate({x:g} {y:g})">{parts[True]}</g></svg>',
+        f'<g transform="translate({x + dx:g} {y + dy:g})">{moving}{tokens}</g>',
+        f'<g transform="translate({x:g} {y:g})">{pinned}</g></svg>',
     ]
     if caption:
         inside.append(caption_svg(film, frame, high, theme))

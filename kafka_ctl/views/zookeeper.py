@@ -7,6 +7,7 @@ states of its partitions are left out; many states of one topic become one node.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -41,11 +42,8 @@ class ZooKeeperView(View):
 
     def __init__(self, supergraph: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
         self.supergraph = supergraph
-        self.many = {
-            topic
-            for topic in {t for t, _ in supergraph.partitions}
-            if sum(t == topic for t, _ in supergraph.partitions) > STATES
-        }
+        partitions = Counter(topic for topic, _ in supergraph.partitions)
+        self.many = {topic for topic, number in partitions.items() if number > STATES}
         self.owners = {
             (self.node(r.path), number_of(r.actor)): None
             for r in records
@@ -91,8 +89,7 @@ class ZooKeeperView(View):
         return tuple(self.nodes.items()), tuple(self.brokers), tuple(self._owned())
 
     def _owned(self) -> list[tuple[str, int]]:
-        known = set(self.brokers)
-        return [(name, broker) for name, broker in self.owners if name in self.nodes and broker in known]
+        return [(name, broker) for name, broker in self.owners if name in self.nodes and broker in self.brokers]
 
     def _depth(self, name: str) -> int:
         return 0 if name == "/" else 1 + self._depth(self.nodes[name])
@@ -116,10 +113,8 @@ class ZooKeeperView(View):
 
     def _znode(self, name: str) -> Part:
         where, line = self._boxes[name], self._boxes[name].y + 15.5
-        texts = (
-            Text(where.x + 8, line, short_name(name), 12, "start", bold=True),
-            Text(TREE - 8, line, "x", 12, "end"),
-        )
+        label = Text(where.x + 8, line, short_name(name), 12, "start", bold=True)
+        texts = label, Text(TREE - 8, line, "x", 12, "end")
         return Part(f"znode:{name}", where, (box(*where, 5),), texts, "zoo", title=name)
 
     def _guide(self, name: str, above: str) -> Part:
@@ -130,8 +125,8 @@ class ZooKeeperView(View):
 
     def _held(self, name: str, side: Box, broker: int) -> Part:
         line = curve((TREE, self._boxes[name].middle[1]), (side.x, side.middle[1]))
-        shape = stroke(line)
-        return Part(f"own:{name}>{broker}", Box(TREE, side.y, SESSIONS - TREE, 1), (shape,), (), "wire", line=line)
+        where = Box(TREE, side.y, SESSIONS - TREE, 1)
+        return Part(f"own:{name}>{broker}", where, (stroke(line),), (), "wire", line=line)
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         records = step.records if step else ()

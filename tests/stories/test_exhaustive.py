@@ -24,7 +24,7 @@ from kafka_ctl.explore.exhaustive import (
     scenarios,
     try_all,
 )
-from kafka_ctl.explore.play import Failure
+from kafka_ctl.explore.play import Failure, FirstFailure
 from kafka_ctl.explore.search import account, shortest, story_text, write_story
 from kafka_ctl.lab.commands import TOOLS
 from kafka_ctl.lab.event_order import GivenOrder, connection
@@ -195,7 +195,7 @@ def test_a_known_violation_is_one_line() -> None:
 
 def test_what_was_seen_adds_up(prose: Prose) -> None:
     pair, failure = case("2.4", "kill", "delete_topic"), Failure("I2 y", "of 1")
-    total, part = SearchCounts(), SearchCounts(1, 2, 3, 4, {failure.kind: (1, pair, failure)})
+    total, part = SearchCounts(), SearchCounts(1, 2, 3, 4, {failure.kind: FirstFailure(1, pair, failure)})
     total.add(part)
     total.add(part)
     assert (total.finished, total.paths, total.states, total.again) == (2, 4, 6, 8)

@@ -49,7 +49,7 @@ COMPOSING: tuple[ModuleType, ...] = (captions, elections, rules)
 SILENT = {"by_controller", "decider", "sameness", "call", "decide", "election_blocked_by", "_election_of", "_chain",
           "_anchor", "_target", "_values", "_inputs", "_word", "_of_path", "_rows", "_otherwise", "knowledge",
           "partition_named", "brief", "listed", "who", "brokers", "subjects", "format_ids", "duration",
-          "_is_deletion", "_is_absent", "_without_disk", "process_of"}  # fmt: skip
+          "_is_deletion", "_is_absent", "_may_break", "_without_disk", "process_of"}  # fmt: skip
 """Functions there that return no sentence and no finding."""
 
 GOLDEN = (

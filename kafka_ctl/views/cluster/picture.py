@@ -57,9 +57,9 @@ Lags = Mapping[Key, Mapping[int, float]]
 """Partition -> follower -> since when, in milliseconds."""
 
 
-def replica_id(key: Key, broker: int) -> str:
-    """The id of a replica's part: `replica:orders-0@1`."""
-    return f"replica:{key[0]}-{key[1]}@{broker}"
+def replica_id(key: Key, broker: int, kind: str = "replica") -> str:
+    """The id of a replica's part: `replica:orders-0@1`; `differs` is its mark, `role` the line below it."""
+    return f"{kind}:{key[0]}-{key[1]}@{broker}"
 
 
 class Layout:
@@ -353,36 +353,37 @@ class ClusterView(View):
         return looks
 
     def _partition(self, model: ClusterModel, key: Key, touched: bool, late: Mapping[int, str]) -> Looks:
-        looks, seen, name = Looks(), model.partitions.get(key), (self.layout.names[key],)
-        chips = {broker: self.scene.parts.get(replica_id(key, broker)) for broker in self.supergraph.members(key)}
-        leader_at = preferred_at = None
-        shade, differs, has_roles = "", self.differences.partitions.get(key), self.layout.has_roles
-        there = model.members(key) if seen else ()
-        for broker in there:
-            if (chip := chips.get(broker)) is None or seen is None:
-                continue
-            style, leads = status.replica_state(model, key, broker), broker == seen.leader
-            other = "" if differs is None else differs.of(broker)
-            styles = f"plate {style}" + (" differs" if other else " hot" if touched else "")
-            styles += " leaderless" * (key in self.leaderless.since)
-            looks[chip.id] = PartState(styles, name, "none" if leads else status.GLYPHS[style])
-            looks[_other("differs", chip)] = MARKED if other else UNMARKED
-            if has_roles:
-                looks[_other("role", chip)] = _role(model, key, broker, other, late.get(broker, ""))
-            left, middle = chip.box.x, chip.box.middle[1]
-            if leads:
-                leader_at = left + 11, middle
-            if seen.replicas[:1] == (broker,):
-                preferred_at = left + chip.box.width - 9, middle + CHIP / 2
-                shade = " on_leader" if style == "leader" else ""
+        """The replicas of a partition with their marks and lines, its star, and the mark of its preferred replica."""
+        looks, seen = Looks(), model.partitions.get(key)
+        chips = {b: chip for b in self.supergraph.members(key) if (chip := self.scene.parts.get(replica_id(key, b)))}
+        there = {b: status.replica_state(model, key, b) for b in model.members(key) if b in chips} if seen else {}
+        for broker, style in there.items():
+            looks |= self._replica(model, key, broker, style, touched, late.get(broker, ""))
         for broker in chips.keys() - there:
-            if (chip := chips[broker]) is not None:
-                looks[chip.id], looks[_other("differs", chip)] = PartState("plate gone", name, "none"), UNMARKED
-                if has_roles:
-                    looks[_other("role", chip)] = UNSENT
-        star, preferred = (f"{kind}:{key[0]}-{key[1]}" for kind in ("star", "preferred"))
-        looks[star] = PartState("star", (), "star", leader_at) if leader_at else NO_STAR
-        looks[preferred] = PartState("preferred" + shade, (), "star", preferred_at) if preferred_at else NO_PREFERRED
+            looks[replica_id(key, broker)] = PartState("plate gone", (self.layout.names[key],), "none")
+            looks[replica_id(key, broker, "differs")] = UNMARKED
+            if self.layout.has_roles:
+                looks[replica_id(key, broker, "role")] = UNSENT
+        star, preferred = NO_STAR, NO_PREFERRED
+        if seen is not None and seen.leader in there:
+            box = chips[seen.leader].box
+            star = PartState("star", (), "star", (box.x + 11, box.middle[1]))
+        if seen is not None and seen.replicas and (first := seen.replicas[0]) in there:
+            box, shade = chips[first].box, " on_leader" if there[first] == "leader" else ""
+            preferred = PartState("preferred" + shade, (), "star", (box.x + box.width - 9, box.middle[1] + CHIP / 2))
+        topic, partition = key
+        return looks | {f"star:{topic}-{partition}": star, f"preferred:{topic}-{partition}": preferred}
+
+    def _replica(self, model: ClusterModel, key: Key, broker: int, style: str, touched: bool, late: str) -> Looks:
+        differs = self.differences.partitions.get(key)
+        other = "" if differs is None else differs.of(broker)
+        styles = f"plate {style}" + (" differs" if other else " hot" if touched else "")
+        styles += " leaderless" * (key in self.leaderless.since)
+        sign = "none" if broker == model.partitions[key].leader else status.GLYPHS[style]
+        looks = {replica_id(key, broker): PartState(styles, (self.layout.names[key],), sign)}
+        looks[replica_id(key, broker, "differs")] = MARKED if other else UNMARKED
+        if self.layout.has_roles:
+            looks[replica_id(key, broker, "role")] = _role(model, key, broker, other, late)
         return looks
 
     def _counts(self, model: ClusterModel, records: Sequence[Record], looks: Looks) -> dict[tuple[int, str], str]:
@@ -402,11 +403,6 @@ class ClusterView(View):
             look = PartState(f"plate {style}{'' if count else ' faded'}", (f"{text} {count:,}",), sign)
             looks[f"count:{broker}:{style}"] = look
         return detail
-
-
-def _other(kind: str, chip: Part) -> str:
-    """The id of a replica's mark, or of the line below it."""
-    return chip.id.replace("replica", kind, 1)
 
 
 def _partitions_of(records: Sequence[Record]) -> set[Key]:

@@ -112,12 +112,11 @@ def tokens(scene: Scene, records: Sequence[Record], deposed: Container[int] = ()
     found: dict[str, Token] = {}
     for record in records:
         actor = number_of(record.actor)
-        label, styles, *ends = _token(record, actor)
-        line = route(scene, *ends) if ends else ""
-        if record.kind == "zk" and actor in deposed and styles == "parcel write" and znode_of(record.path) == "state":
-            label, styles = f"{label}: stale controller", "parcel refused"
-        if line:
-            found.setdefault(line, Token(line, shorten(label, 26), styles, ends=(ends[0], ends[1])))
+        if (token := _token(record, actor)) is None or not (line := route(scene, *token.ends)):
+            continue
+        if record.kind == "zk" and actor in deposed and not record.error and znode_of(record.path) == "state":
+            token = token._replace(label=f"{token.label}: stale controller", styles="parcel refused")
+        found.setdefault(line, token._replace(line=line, label=shorten(token.label, 26)))
     return tuple(found.values())
 
 
@@ -139,26 +138,27 @@ def with_waits(
     return tuple(shown.values())
 
 
-def _token(record: Record, actor: int | None) -> tuple[str, ...]:
-    """The words, the styles and both ends of a record's message; an end that is not drawn is empty."""
-    here, there = f"broker:{actor}", f"broker:{record.broker}"
-    if record.kind == "request" and record.broker is not None and actor is not None:
-        partitions = details.named(record.detail).get("partitions")
-        count = f" ({partitions})" if partitions is not None else ""
-        return record.action + count, "parcel", here, there
-    if record.kind == "election" and record.error is not None and actor is not None:
-        return f"{record.topic}-{record.partition}: no leader", "parcel refused", here, here
+def _token(record: Record, actor: int | None) -> Token | None:
+    """A record's message, still without its line; an end that is not drawn is empty."""
+    here, there, znode = f"broker:{actor}", f"broker:{record.broker}", f"znode:{znode_of(record.path)}"
     if record.kind == "response" and record.broker is not None:
         if record.error == "DISCONNECTED" and actor is not None:  # noted by who asked
-            return "disconnected", "parcel refused", there, here
+            return Token("", "disconnected", "parcel refused", ends=(there, here))
         # The record does not name the sender, a client or a controller.
-        return f"{record.action}: {record.error}", "parcel refused", there, ""
-    znode = f"znode:{znode_of(record.path)}"
-    if record.kind == "zk" and record.path and actor is not None:
-        return record.error or record.action, "parcel refused" if record.error else "parcel write", here, znode
-    if record.kind == "watch" and record.path and actor is not None:
-        return record.target or "watch", "parcel watch", znode, here
-    return "", ""
+        return Token("", f"{record.action}: {record.error}", "parcel refused", ends=(there, ""))
+    if actor is None:
+        return None
+    if record.kind == "request" and record.broker is not None:
+        partitions = details.named(record.detail).get("partitions")
+        return Token("", record.action + (f" ({partitions})" if partitions is not None else ""), ends=(here, there))
+    if record.kind == "election" and record.error is not None:
+        return Token("", f"{record.topic}-{record.partition}: no leader", "parcel refused", ends=(here, here))
+    if record.kind == "zk" and record.path:
+        styles = "parcel refused" if record.error else "parcel write"
+        return Token("", record.error or record.action, styles, ends=(here, znode))
+    if record.kind == "watch" and record.path:
+        return Token("", record.target or "watch", "parcel watch", ends=(znode, here))
+    return None
 
 
 def znode_of(path: str | None) -> str:

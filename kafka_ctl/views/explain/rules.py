@@ -413,17 +413,16 @@ def _anchor(trace: Recorder, record: Record) -> Record | None:
     """The record that broke the invariant: the cause, or the last one about the subject of the violation."""
     if record.cause is not None:
         return trace.numbered(record.cause)
-    before = (r for r in reversed(trace.records[: record.seq]) if r.kind != "violation")
-    path = f"/brokers/topics/{record.topic}/partitions/{record.partition}/state"
-    for r in before:
-        if record.topic is None:
-            if r.kind in ("fault", "controller") and (record.broker is None or r.broker == record.broker):
-                return r
-        elif record.partition is None:
-            if r.topic == record.topic and r.kind in ("replica", "partition", "controller"):
-                return r
-        elif (r.kind == "zk" and r.path == path and not r.error and r.action in ("create", "set")) or (
-            record.broker is not None and (r.action in DECISIVE or (r.kind == "fault" and r.broker == record.broker))
-        ):
-            return r
-    return None
+    return next((r for r in reversed(trace.records[: record.seq]) if _may_break(r, record)), None)
+
+
+def _may_break(r: Record, violation: Record) -> bool:
+    """True for a record about the subject of a violation."""
+    broker = violation.broker
+    if violation.topic is None:
+        return r.kind in ("fault", "controller") and broker in (None, r.broker)
+    if violation.partition is None:
+        return r.topic == violation.topic and r.kind in ("replica", "partition", "controller")
+    if r.kind == "zk" and r.path == f"/brokers/topics/{violation.topic}/partitions/{violation.partition}/state":
+        return not r.error and r.action in ("create", "set")
+    return broker is not None and (r.action in DECISIVE or (r.kind == "fault" and r.broker == broker))

@@ -440,13 +440,10 @@ class SessionRegistry:
         if session.private:
             return
         if self.trace is not None:
-            for key in touched(op):
-                self._flying[key] -= 1
-                if not self._flying[key]:
-                    del self._flying[key]
+            self._flying -= Counter(touched(op))
         if result is None:
-            parts_asked = op.ops if isinstance(op, Multi) else (op,)
-            self.doubtful.update(part.path for part in parts_asked if isinstance(part, Create) and not part.ephemeral)
+            asked = op.ops if isinstance(op, Multi) else (op,)
+            self.doubtful.update(part.path for part in asked if isinstance(part, Create) and not part.ephemeral)
             return
         parts = result.value if isinstance(op, Multi) and isinstance(result.value, tuple) else (result,)
         if isinstance(op, Multi) and result.error:

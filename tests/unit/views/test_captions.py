@@ -8,7 +8,7 @@ from prose import Prose
 from kafka_ctl import Lab
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace import KINDS, Record
-from kafka_ctl.views.captions import SENTENCES, caption, listed
+from kafka_ctl.views.captions import SENTENCES, TRACED, caption, listed
 from kafka_ctl.views.frames import film
 
 
@@ -17,7 +17,7 @@ def one(**columns: object) -> Record:
 
 
 def test_every_kind_has_its_sentence() -> None:
-    assert {*SENTENCES, "zk"} == set(KINDS)
+    assert {*SENTENCES, *TRACED} == set(KINDS)
 
 
 @pytest.mark.parametrize("record", every_kind(), ids=lambda r: f"{r.kind}-{r.action}")
