@@ -190,7 +190,7 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
             raise BadInput(f"broker id {short(id)}: an id is a whole number, 0 or more, or None in a list")
         if number > MAX_ID:
             raise BadInput(f"broker id {short(id)}: an id is {MAX_ID} or less")
-        rack = brokers[id] if isinstance(brokers, Mapping) else None
+        rack = brokers[number] if isinstance(brokers, Mapping) else None
         if not isinstance(rack, (str, NoneType)):
             raise BadInput(f"broker {id} cannot be in rack {short(rack)}; a rack is a name or None")
         racks[number] = utf8("a rack", rack) if rack else rack
