@@ -129,6 +129,8 @@ class ReplicaAssignment(NamedTuple):
 
 def broker_ids(what: str, value: object) -> tuple[int, ...]:
     """The given broker ids; BadInput for what is not several, such as one id."""
+    if isinstance(value, tuple):
+        return value
     if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Iterable):
         raise BadInput(f"{what} cannot be {short(value)}; they must be broker ids, such as [1, 2, 3]")
     return tuple(value)

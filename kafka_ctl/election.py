@@ -68,7 +68,7 @@ def offline_leader(
     Kafka 2.0.1: controller/PartitionStateMachine.scala, offlinePartitionLeaderElection
     """
     assigned, in_sync = broker_ids("assignment", assignment), broker_ids("isr", isr)
-    alive = frozenset(broker_ids("live", live))
+    alive = _alive(live)
     leader = first_of(assigned, in_sync, alive)
     if leader is not None:
         return Election(leader, tuple(replica for replica in in_sync if replica in alive))
@@ -87,7 +87,7 @@ def reassigned_leader(target: Iterable[int], isr: Iterable[int], live: Iterable[
     Kafka 2.0.1: controller/PartitionStateMachine.scala, reassignPartitionLeaderElection
     """
     in_sync = broker_ids("isr", isr)
-    leader = first_of(broker_ids("target", target), in_sync, broker_ids("live", live))
+    leader = first_of(broker_ids("target", target), in_sync, live)
     return None if leader is None else Election(leader, in_sync)
 
 
@@ -99,7 +99,7 @@ def preferred_leader(assignment: Iterable[int], isr: Iterable[int], live: Iterab
     Kafka 2.0.1: controller/PartitionStateMachine.scala, preferredReplicaPartitionLeaderElection
     """
     in_sync = broker_ids("isr", isr)
-    leader = first_of(broker_ids("assignment", assignment)[:1], in_sync, broker_ids("live", live))
+    leader = first_of(broker_ids("assignment", assignment)[:1], in_sync, live)
     return None if leader is None else Election(leader, in_sync)
 
 
@@ -115,7 +115,7 @@ def controlled_shutdown_leader(
     """
     leaving = frozenset(broker_ids("shutting_down", shutting_down))
     staying = tuple(replica for replica in broker_ids("isr", isr) if replica not in leaving)
-    leader = first_of(broker_ids("assignment", assignment), staying, broker_ids("live", live))
+    leader = first_of(broker_ids("assignment", assignment), staying, live)
     return None if leader is None else Election(leader, staying)
 
 
@@ -129,8 +129,12 @@ def head_of_isr(
 
 def first_of(candidates: Iterable[int], isr: tuple[int, ...], live: Iterable[int]) -> int | None:
     """The first candidate that is live and in the ISR; None if there is none."""
-    alive = frozenset(live)
+    alive = _alive(live)
     for replica in candidates:
         if replica in alive and replica in isr:
             return replica
     return None
+
+
+def _alive(live: Iterable[int]) -> frozenset[int]:
+    return live if isinstance(live, frozenset) else frozenset(broker_ids("live", live))
