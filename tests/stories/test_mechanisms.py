@@ -150,7 +150,7 @@ def test_a_defect_is_not_taken_for_a_bug_that_has_happened_elsewhere(name: str, 
         assert {v.known for v in lab.violations} <= {"KAFKA-9212"}
         with mutant(name):
             commands(lab, "kill 1; settle; start 1; settle; kill 2; settle")
-        assert "orders-1" in {v.text.partition(" of ")[2][:8] for v in lab.violations if not v.known}
+        assert any("orders-1" in v.text for v in lab.violations if not v.known)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
