@@ -245,7 +245,7 @@ async def _complete(env: Controller, topic: str) -> None:
     Kafka 0.10.2.2: controller/PartitionStateMachine.scala, deregisterPartitionChangeListener
     """
     context = env.context
-    if not env.zk.forget_node(TopicZNode.path(topic)) and not env.generation.zookeeper.watches_before_reading:
+    if not env.zk.forget_node(TopicZNode.path(topic)) and env.generation.deletion.has_own_thread:
         raise StateChangeFailed(f"key not found: {topic}")
     partitions = context.partitions_of(topic)
     await env.replica_machine.handle(context.replicas_in(topic, SUCCESSFUL), NON_EXISTENT_REPLICA)

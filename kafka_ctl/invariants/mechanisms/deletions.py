@@ -90,7 +90,8 @@ class TopicGone(Mechanism):
 
     ticket = "PartitionStateMachine.deregisterPartitionChangeListener"
     breaks = ("I19",)
-    field = "watches_before_reading"
+    field = "has_own_thread"
+    value = True
     aspect = DELETION
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
