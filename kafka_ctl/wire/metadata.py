@@ -282,8 +282,8 @@ def _check_new(service: Service, topic: Message, settings: Mapping[str, str | No
         text = "Both numPartitions or replicationFactor and replicasAssignments were set. "
         raise ApiException("INVALID_REQUEST", text + "Both cannot be used at the same time.")
     else:
-        given = {one["partition_index"]: one["broker_ids"] for one in topic["assignments"]}
-        _check_assignment(given, rules.numbers_from_zero)
+        assignment = {one["partition_index"]: one["broker_ids"] for one in topic["assignments"]}
+        _check_assignment(assignment, rules.numbers_from_zero)
 
 
 def _check_assignment(given: Assignment, numbered: bool) -> None:
