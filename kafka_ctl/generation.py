@@ -280,6 +280,10 @@ class Requests(Area):
         doc="a new topic's wrong setting is answered with INVALID_CONFIG; before, with an unknown error")
     checks_existence_first: bool = _field("KAFKA-8875", False, False, True,
         doc="a new topic that exists is refused as such; before, wrong settings and numbers are found first")
+    answers_each_entry: bool = _field("KAFKA-7832", False, False, True,
+        doc="a topic that stands twice in CreateTopics or DeleteTopics (KAFKA-8034) is answered twice; before, once")
+    numbers_from_zero: bool = _field("KAFKA-7864", False, False, True,
+        doc="the partitions of a new topic are numbered from 0 without gaps; before, this is not checked")
     answers_unknown_kinds: bool = _field("KAFKA-8056", False, False, True,
         doc="FindCoordinator of an unknown kind is answered with an error; before, its connection is closed")
     completes_rebalances: bool = _field("KAFKA-5565", False, True, True,

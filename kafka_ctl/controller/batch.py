@@ -208,8 +208,7 @@ class RequestBatch:
                 self.process.log("leader_not_assigned", partition=str(tp))
                 continue
             replicas = context.assigned(tp)
-            known = tp.partition in context.topics.get(tp.topic, ())
-            if not known and self.process.generation.requests.stumbles_over_unknown_partitions:
+            if not context.has(tp) and self.process.generation.requests.stumbles_over_unknown_partitions:
                 raise StateChangeFailed(f"key not found: [{tp.topic},{tp.partition}]")
             offline = tuple(r for r in replicas if not context.online(r, tp)) if knows_offline else ()
             if tp in to_be_deleted:

@@ -134,6 +134,10 @@ class Context:
 
     # Partitions
 
+    def has(self, partition: TopicPartition) -> bool:
+        """True if a partition is known; it may have no replicas."""
+        return partition.partition in self.topics.get(partition.topic, ())
+
     def assigned(self, partition: TopicPartition) -> tuple[int, ...]:
         """The replicas (AR) of a partition; none if it is unknown."""
         assignment = self.topics.get(partition.topic, {}).get(partition.partition)
@@ -153,11 +157,6 @@ class Context:
         if not (replicas := self.assigned(partition)):
             raise StateChangeFailed("head of empty list")
         return replicas[0]
-
-    def led_by_preferred(self, partition: TopicPartition) -> bool:
-        """True if the leader of a partition is its preferred replica."""
-        state = self.leadership.get(partition)
-        return state is not None and self.assigned(partition)[:1] == (state.leader,)
 
     def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
         """The assignment with the replicas being added and removed; an empty one if the partition is unknown."""

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 
 from kafka_ctl.cluster import Replica, TopicPartition
-from kafka_ctl.controller import listeners
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.process import Thread
 from kafka_ctl.errors import StateChangeFailed
@@ -40,9 +39,7 @@ async def initialize(env: Controller) -> None:
     wanted = context.orders.in_order(await env.zk.read_children(DeleteTopicsZNode.path()))
     replicas = context.replicas_of(context.all_partitions())
     blocked = {r.topic for r in replicas if not context.online(r.broker, r.topic_partition)}
-    blocked |= {tp.topic for tp in context.reassigning}
-    if env.generation.deletion.halts_deletions_for_elections:
-        blocked |= {tp.topic for tp in context.preferred_elections}
+    blocked |= {tp.topic for tp in (*context.reassigning, *context.preferred_elections)}
     env.log("topics_to_be_deleted", topics=wanted)
     env.log("topics_ineligible", topics=sorted(blocked))
     env.log("initializing_deletion", topics=wanted, ineligible=sorted(blocked))
@@ -162,8 +159,6 @@ async def check_topics(env: Controller) -> None:
         elif failed := context.replicas_in(topic, INELIGIBLE):
             env.log("retrying_deletion", topic=topic, replicas=[list(r) for r in failed])
             await env.replica_machine.handle(failed, OFFLINE_REPLICA)
-        if topic not in context.topics_to_be_deleted:
-            continue
         if topic in context.topics_ineligible and not leave_first:
             env.log("deletion_ineligible", topic=topic)
         if move == START:
@@ -245,9 +240,13 @@ async def fail(env: Controller, replicas: Iterable[Replica]) -> None:
 
 
 async def _complete(env: Controller, topic: str) -> None:
-    """Every replica is gone: drop the topic and delete its znodes."""
+    """Every replica is gone: drop the topic and delete its znodes. 0.10 fails at one that it never listened to.
+
+    Kafka 0.10.2.2: controller/PartitionStateMachine.scala, deregisterPartitionChangeListener
+    """
     context = env.context
-    listeners.forget_topics(env, [topic])
+    if not env.zk.forget_node(TopicZNode.path(topic)) and env.generation.deletion.has_own_thread:
+        raise StateChangeFailed(f"key not found: {topic}")
     partitions = context.partitions_of(topic)
     await env.replica_machine.handle(context.replicas_in(topic, SUCCESSFUL), NON_EXISTENT_REPLICA)
     if not env.generation.deletion.partitions_leave_first:

@@ -79,7 +79,8 @@ def unregister(env: Controller) -> None:
     for tp in env.context.reassigning:
         forget_state(env, tp)
     forget_brokers(env, env.context.brokers)
-    forget_topics(env, env.context.topics)
+    for topic in env.context.topics:
+        env.zk.forget_node(znodes.TopicZNode.path(topic))
 
 
 async def end_request(env: Controller, znode: type[znodes.FixedZNode]) -> None:
@@ -116,11 +117,6 @@ async def subscribe_topics(env: Controller, topics: Iterable[str]) -> None:
     for topic in topics:
         handler = _on(env, events.PartitionModifications(topic))
         await env.zk.handle_node_and_check(znodes.TopicZNode.path(topic), handler)
-
-
-def forget_topics(env: Controller, topics: Iterable[str]) -> None:
-    for topic in topics:
-        env.zk.forget_node(znodes.TopicZNode.path(topic))
 
 
 async def watch_brokers(env: Controller, brokers: Iterable[int]) -> None:

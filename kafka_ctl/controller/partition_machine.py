@@ -127,7 +127,8 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
         """Elect until every write went through or failed for good."""
         remaining, elected = partitions, []
         if strategy is Strategy.PREFERRED and not self.process.generation.election.elects_already_preferred:
-            elected = [tp for tp in partitions if self.context.led_by_preferred(tp)]
+            led, assigned = self.context.leadership, self.context.assigned
+            elected = [tp for tp in partitions if tp in led and assigned(tp)[:1] == (led[tp].leader,)]
             remaining = partitions = [tp for tp in partitions if tp not in elected]
         whole = self.process.generation.election.retries_whole_batch
         retry = self.process.plugins.rule("retry", lambda asked, refused: asked if whole else refused)
@@ -252,6 +253,8 @@ def no_leader(
         kind = f"({str(strategy == 'unclean').lower()})" if on_request else ""
         return failure("no_leader", tp=tp, name=f"{prefix}PartitionLeaderElectionStrategy{kind}")
     row = strategy if strategy != "offline" else "unclean" if unclean.get(tp.topic) else "clean"
+    if strategy == "reassign" and not context.reassigning.get(tp):
+        row = "nowhere"
     return failure(
         f"no_leader_{row}",
         NoReplicaOnline if strategy in ("offline", "reassign") else StateChangeFailed,

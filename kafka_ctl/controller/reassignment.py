@@ -32,8 +32,8 @@ async def initialize(env: Controller) -> None:
     requested = await read_request(env) or {}
     env.log("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in requested.items()})
     if env.generation.reassignment.drops_finished_requests:
-        assigned = env.context.assigned
-        done = [tp for tp, target in requested.items() if not assigned(tp) or assigned(tp) == target]
+        has, assigned = env.context.has, env.context.assigned
+        done = [tp for tp, target in requested.items() if not has(tp) or assigned(tp) == target]
         await forget(env, done)
         requested = {tp: target for tp, target in requested.items() if tp not in done}
         env.log("partitions_already_reassigned", partitions=[str(tp) for tp in done])
@@ -81,7 +81,9 @@ async def trigger(env: Controller, partitions: Iterable[TopicPartition]) -> None
     """
     dropped: list[TopicPartition] = []
     for tp in partitions:
-        target, assigned = env.context.reassigning[tp], env.context.assigned(tp)
+        if (target := env.context.reassigning.get(tp)) is None:  # this controller has resigned at a move before
+            raise failure("not_reassigning", partition=tp, all="")
+        assigned = env.context.assigned(tp)
         if tp.topic in env.context.topics_to_be_deleted:
             env.log("reassignment_skipped", partition=str(tp))
         elif not assigned:
@@ -107,7 +109,7 @@ async def initiate(env: Controller, tp: TopicPartition, target: tuple[int, ...])
     """
     named = f"[{tp.topic},{tp.partition}]"
     try:
-        if tp.partition not in env.context.topics.get(tp.topic, {}):
+        if not env.context.has(tp):
             raise failure("unknown_partition", partition=named)
         if env.context.assigned(tp) == target:
             raise failure("already_assigned", partition=named, replicas=joined(target, ","))
@@ -132,21 +134,18 @@ async def start_move(env: Controller, tp: TopicPartition, target: tuple[int, ...
 async def isr_change(env: Controller, tp: TopicPartition) -> None:
     """The `state` of a partition on the move was written: perhaps the new replicas have caught up."""
     async with env.locked():
-        if (target := env.context.reassigning.get(tp)) is not None:
-            await _isr_changed(env, tp, target)
-
-
-async def _isr_changed(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
-    state = await env.zk.state(tp)
-    if state is None:
-        env.log("reassignment_never_created", partition=str(tp), replicas=list(target))
-        return
-    awaited = _moves(env, env.context.assigned(tp), target).in_sync
-    missing = [r for r in awaited if r not in state.isr]
-    counts = {"caught_up": len(awaited) - len(missing), "wanted": len(awaited), "missing": missing}
-    env.log("reassignment_progress", partition=str(tp), **counts)
-    if not missing:
-        await on_reassignment(env, tp, target)
+        if (target := env.context.reassigning.get(tp)) is None:
+            return
+        state = await env.zk.state(tp)
+        if state is None:
+            env.log("reassignment_never_created", partition=str(tp), replicas=list(target))
+            return
+        awaited = _moves(env, env.context.assigned(tp), target).in_sync
+        missing = [r for r in awaited if r not in state.isr]
+        counts = {"caught_up": len(awaited) - len(missing), "wanted": len(awaited), "missing": missing}
+        env.log("reassignment_progress", partition=str(tp), **counts)
+        if not missing:
+            await on_reassignment(env, tp, target)
 
 
 async def on_reassignment(env: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
@@ -195,8 +194,7 @@ def _assigned(env: Controller, tp: TopicPartition) -> tuple[int, ...]:
 
     Kafka 0.10.2.2: controller/KafkaController.scala, ControllerContext.partitionReplicaAssignment (a map)
     """
-    known = tp.partition in env.context.topics.get(tp.topic, {})
-    if not known and not env.generation.reassignment.tolerates_deleted_topics:
+    if not env.context.has(tp) and not env.generation.reassignment.tolerates_deleted_topics:
         raise StateChangeFailed(f"key not found: [{tp.topic},{tp.partition}]")
     return env.context.assigned(tp)
 
@@ -320,6 +318,8 @@ async def forget(env: Controller, partitions: Iterable[TopicPartition]) -> None:
     together = env.generation.reassignment.drops_requests_together
     for each in [gone] if together else [[tp] for tp in gone]:
         for tp in each:
+            if together and tp not in env.context.reassigning:  # this controller has resigned: the request stays
+                raise StateChangeFailed(f"key not found: {tp}")
             listeners.forget_state(env, tp)
         if together:
             env.log("reassignment_removed", partitions=[str(tp) for tp in each])

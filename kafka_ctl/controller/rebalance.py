@@ -68,7 +68,7 @@ async def preferred_election(env: Controller) -> None:
 async def _elect_requested(env: Controller, requested: list[TopicPartition]) -> None:
     """Elect where it is needed; in 2.4 nowhere if one of the partitions has never had a leader."""
     skips = env.generation.election.skips_needless_elections
-    unknown = [tp for tp in requested if skips and not env.context.assigned(tp)]
+    unknown = [tp for tp in requested if skips and not env.context.has(tp)]
     for tp in unknown:
         env.log("preferred_unknown", partitions=[str(tp)])
     known = [tp for tp in requested if tp not in unknown]
@@ -116,7 +116,7 @@ async def elect_leaders(
     """
     answers: dict[TopicPartition, ApiError | int] = {}
     for tp in partitions:
-        if not env.context.assigned(tp):
+        if not env.context.has(tp):
             env.log("election_unknown", partition=str(tp), type=kind)
             answers[tp] = UNKNOWN
         elif tp.topic in env.context.topics_to_be_deleted:
@@ -139,9 +139,9 @@ async def elect_leaders(
 
 def _needs_election(env: Controller, kind: ElectionType, tp: TopicPartition) -> bool:
     """True if the leader is not the wanted one. Raises StateChangeFailed if there has never been one."""
-    leader = env.context.leader_of(tp)
     if kind is ElectionType.PREFERRED:
-        return leader != env.context.preferred(tp)
+        return env.context.preferred(tp) != env.context.leader_of(tp)
+    leader = env.context.leader_of(tp)
     return leader == NO_LEADER or leader not in env.context.live
 
 

@@ -56,7 +56,9 @@ async def partition_modifications(env: Controller, topic: str) -> None:
         walked = env.context.orders.walked(TopicPartition(topic, number) for number in read)
         assignment = {tp.partition: read[tp.partition] for tp in walked}
         plain = {number: ReplicaAssignment(partition.replicas) for number, partition in read.items()}
-        added = {tp.partition: plain[tp.partition] for tp in walked if not env.context.assigned(tp)}
+        absent_is_empty = env.generation.reassignment.tolerates_deleted_topics
+        known = env.context.assigned if absent_is_empty else env.context.has
+        added = {tp.partition: plain[tp.partition] for tp in walked if not known(tp)}
         if topic not in env.context.topics_to_be_deleted:
             if added:
                 await on_new_partitions(env, _take(env, {topic: added}, "partitions_added"))

@@ -20,6 +20,7 @@ from kafka_ctl.brokers.config_keys import TOPIC, check_values, keys
 from kafka_ctl.cluster import INTERNAL, TopicPartition
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, UnknownName
 from kafka_ctl.requests import NOT_CONTROLLER, UNKNOWN_PARTITION
+from kafka_ctl.scala_order import map_order, text_hash
 from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.listeners import HOST
 from kafka_ctl.wire.schema import number_of
@@ -146,7 +147,8 @@ Outcome = tuple[str | None, str | None]
 DONE: Outcome = (None, None)
 MOST_PARTITIONS = 100_000
 """Partitions of one topic. With more its znode is larger than a ZooKeeper server takes (`jute.maxbuffer`, 1 MiB)."""
-REPEATED = ("INVALID_REQUEST", "Found multiple entries for this topic.")
+REPEATED = ("INVALID_REQUEST", "Duplicate topic in request.")
+"""A topic that stands twice in CreatePartitions."""
 TOO_MANY = ("INVALID_PARTITIONS", f"A topic has {MOST_PARTITIONS} partitions at most here.")
 GONE: Outcome = (UNKNOWN_PARTITION, None)
 
@@ -174,7 +176,7 @@ async def _attempt(work: Callable[[], Awaitable[None]], otherwise: str) -> Outco
 async def create_topics(service: Service, version: int, request: Message) -> Message:
     """Create topics, or with `validate_only` say whether they could be created; the answer waits for their leaders."""
     seconds, config, only = request["timeout"] / 1000, service.broker.config, request.get("validate_only", False)
-    answers, twice = dict[str, tuple[Outcome, int]](), _twice(request["topics"])
+    answers, twice = dict[str, tuple[Outcome, int]](), _twice(service, request["topics"])
     for topic in request["topics"]:
         name = topic["name"]
         assignment = {one["partition_index"]: tuple(one["broker_ids"]) for one in topic["assignments"]} or None
@@ -184,11 +186,23 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
             copies = config["default.replication.factor"] if copies == -1 else copies
         create = functools.partial(_create_checked, service, topic, wanted, copies, assignment, only)
         otherwise = "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST"
-        outcome = REPEATED if name in twice else await _as_controller(service, create, otherwise)
-        answers[name] = outcome, len(assignment or ()) or wanted
+        if name not in twice:
+            answers[name] = await _as_controller(service, create, otherwise), len(assignment or ()) or wanted
+    answers |= _repeated(service, request, twice)
     outcomes = await _all_awaited(service, answers, seconds, only)
     more = {"num_partitions": -1, "replication_factor": -1, "configs": None}
-    return {"topics": [_answer(name, outcome) | more for name, outcome in outcomes.items()]}
+    each = service.broker.generation.requests.answers_each_entry
+    names = [topic["name"] for topic in request["topics"]] if each else outcomes
+    return {"topics": [_answer(name, outcomes[name]) | more for name in names]}
+
+
+def _repeated(service: Service, request: Message, names: Iterable[str]) -> dict[str, tuple[Outcome, int]]:
+    """The answer to topics that stand in CreateTopics more than once."""
+    listed, text = map_order(names, text_hash), "Found multiple entries for this topic."
+    if not service.broker.generation.requests.answers_each_entry:
+        text = f"Create topics request from client `{request['client_id'] or ''}` contains multiple entries for "
+        text += f"the following topics: {','.join(listed)}"
+    return dict.fromkeys(listed, (("INVALID_REQUEST", text), 0))
 
 
 async def _create_checked(
@@ -267,6 +281,23 @@ def _check_new(service: Service, topic: Message, settings: Mapping[str, str | No
     elif topic["num_partitions"] != -1 or topic["replication_factor"] != -1:
         text = "Both numPartitions or replicationFactor and replicasAssignments were set. "
         raise ApiException("INVALID_REQUEST", text + "Both cannot be used at the same time.")
+    else:
+        assignment = {one["partition_index"]: one["broker_ids"] for one in topic["assignments"]}
+        _check_assignment(assignment, rules.numbers_from_zero)
+
+
+def _check_assignment(given: Assignment, numbered: bool) -> None:
+    """Refuse an assignment in Kafka's words. The lab refuses more: a partition without replicas, and always a gap.
+
+    Kafka 2.4.1: zk/AdminZkClient.scala, validateTopicCreate
+    """
+    shown = [f"{number} -> ArrayBuffer({_listed(given[number])})" for number in map_order(given, int)]
+    if len({len(replicas) for replicas in given.values()}) != 1:
+        _refuse("All partitions should have the same number of replicas")
+    if any(len(set(replicas)) != len(replicas) for replicas in given.values()):
+        _refuse(f"Duplicate replica assignment found: Map({', '.join(shown)})")
+    if numbered and sum(number for number in given if number >= 0) != sum(range(len(given))):
+        _refuse("partitions should be a consecutive 0-based integer sequence")
 
 
 def _check_numbers(partitions: int, copies: int, brokers: int, sentence: bool) -> None:
@@ -284,9 +315,10 @@ def _check_numbers(partitions: int, copies: int, brokers: int, sentence: bool) -
             raise ApiException(code, f"{text[0].upper()}{text[1:]}." if sentence and text[0].islower() else text)
 
 
-def _twice(topics: Sequence[Message]) -> set[str]:
-    """The names of topics that stand in a request more than once."""
-    return {name for name, number in Counter(topic["name"] for topic in topics).items() if number > 1}
+def _twice(service: Service, topics: Sequence[Message]) -> list[str]:
+    """The names of topics that stand in a request to the controller more than once."""
+    counted = Counter(topic["name"] for topic in topics)
+    return [name for name, number in counted.items() if number > 1] if service.broker.acts else []
 
 
 def _answer(name: str, outcome: Outcome) -> Message:
@@ -319,13 +351,16 @@ async def delete_topics(service: Service, version: int, request: Message) -> Mes
     await service.broker.metadata_shows(lambda: not topics_of(service).keys() & gone, seconds)
     late = topics_of(service).keys() & gone
     timed_out = gone if seconds <= 0 else late
-    answers = [(name, ("REQUEST_TIMED_OUT", None) if name in timed_out else outcome) for name, outcome in results]
-    return {"responses": [_answer(name, outcome) for name, outcome in answers]}
+    found: dict[str, Outcome] = dict(results)
+    first: dict[str, Outcome] = found | dict.fromkeys(timed_out, ("REQUEST_TIMED_OUT", None))
+    names = request["topic_names"] if service.broker.generation.requests.answers_each_entry else list(found)
+    return {"responses": [_answer(name, first.pop(name, found[name])) for name in names]}
 
 
 async def create_partitions(service: Service, version: int, request: Message) -> Message:
     """Give topics more partitions, or only say whether they could be; answered when these have leaders."""
-    answers, only, twice = dict[str, tuple[Outcome, int]](), request["validate_only"], _twice(request["topics"])
+    only, twice = request["validate_only"], _twice(service, request["topics"])
+    answers = dict[str, tuple[Outcome, int]]()
     for topic in request["topics"]:
         name, count = topic["name"], topic["count"]
 

@@ -88,8 +88,9 @@ class ZooKeeperClient:
         answer = (await self.send([Exists(path, watch)]))[0]
         return answer.error != "NONODE" and answer.checked().error is None
 
-    def forget_node(self, path: str) -> None:
-        self._nodes.pop(path, None)
+    def forget_node(self, path: str) -> bool:
+        """End to listen to a znode; True if there was a handler."""
+        return self._nodes.pop(path, None) is not None
 
     def forget_children(self, path: str) -> None:
         self._children.pop(path, None)

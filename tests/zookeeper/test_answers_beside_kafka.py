@@ -3,6 +3,7 @@
 The answers stand here as they came from real Kafka; they are compared with both. Needs Java, and Maven once.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -117,6 +118,13 @@ def topics(answers: Answers) -> None:
         answers.note("ListPartitionReassignments", answers.ask("ListPartitionReassignments", 0, timeout=1000))
 
 
+def chosen(copies: Mapping[int, Sequence[int]]) -> Message:
+    """A topic whose copies are chosen."""
+    assignments = [{"partition_index": number, "broker_ids": brokers} for number, brokers in copies.items()]
+    return {"num_partitions": -1, "replication_factor": -1, "assignments": assignments}
+
+
+NEW: Message = {"name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
 WRONG = [{"name": "retention.ms", "value": "x"}]
 REFUSED: dict[str, Message] = {
     "no partitions": {"num_partitions": 0},
@@ -127,6 +135,7 @@ REFUSED: dict[str, Message] = {
     "a wrong setting and no partitions": {"configs": WRONG, "num_partitions": 0},
     "a name that is taken and a wrong setting": {"name": "orders", "configs": WRONG},
     "a name that is taken and no partitions": {"name": "orders", "num_partitions": 0},
+    "each copy twice": chosen({0: [1, 1], 1: [1, 1]}),
 }
 """Topics that cannot be created, and their differences from one that can."""
 
@@ -142,9 +151,9 @@ def refusals(answers: Answers) -> None:
         answer = answers.ask(name, 1, resources=[one], **more)
         answers.note(f"{name} {kind} {resource} {given}", (answer.get("results") or answer["responses"])[0])
 
-    for what, fields in REFUSED.items():
-        topic = {"name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []} | fields
-        answer = answers.ask("CreateTopics", 4, topics=[topic], timeout=1000, validate_only=True)
+    later = {"a gap": chosen({0: [1], 2: [1]})} if answers.generation == "2.4" else {}
+    for what, fields in (REFUSED | later).items():
+        answer = answers.ask("CreateTopics", 4, topics=[NEW | fields], timeout=1000, validate_only=True)
         answers.note(f"CreateTopics with {what}", answer["topics"][0])
     if answers.generation == "0.10":
         return
@@ -162,6 +171,20 @@ def refusals(answers: Answers) -> None:
         answers.note("ElectLeaders 7 of orders-0", answer["replica_election_results"][0]["partition_result"][0])
 
 
+def repetitions(answers: Answers) -> None:
+    """Topics that stand in a request more than once."""
+    repeated = [NEW | {"name": name} for name in ("one", "two", "one", "alone", "two", "one")]
+    for topic in answers.ask("CreateTopics", 4, topics=repeated, timeout=1000, validate_only=True)["topics"]:
+        answers.note(f"CreateTopics with {topic['name']}", topic)
+    if answers.generation != "0.10":
+        more = [{"name": "orders", "count": 2, "assignments": None}] * 2
+        for topic in answers.ask("CreatePartitions", 1, topics=more, timeout=1000, validate_only=True)["results"]:
+            answers.note("CreatePartitions twice", topic)
+    names = ["nothing", "orders", "nothing", "orders"] if answers.generation == "2.4" else ["nothing", "nothing"]
+    for topic in answers.ask("DeleteTopics", 3, topic_names=names, timeout=0)["responses"]:
+        answers.note(f"DeleteTopics {topic['name']}", topic)
+
+
 def play(generation: str, broker: Asking) -> list[str]:
     """What a broker answers; it leads `orders-0` and is alone."""
     answers, topic = Answers(broker, generation), [{"name": "orders"}]
@@ -170,6 +193,7 @@ def play(generation: str, broker: Asking) -> list[str]:
     groups(answers)
     topics(answers)
     refusals(answers)
+    repetitions(answers)
     return answers.lines
 
 

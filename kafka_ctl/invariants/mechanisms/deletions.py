@@ -81,6 +81,24 @@ class StaysIneligible(Mechanism):
         return max(START, resumed) < max(halted, found) < deleted
 
 
+class TopicGone(Mechanism):
+    """The delete-topics thread has ended at a request for a topic that is gone; the deletions behind it are not begun.
+
+    A controller that dies between the last two znodes of a deletion leaves such a request.
+    Kafka 0.10.2.2: controller/PartitionStateMachine.scala, deregisterPartitionChangeListener
+    """
+
+    ticket = "PartitionStateMachine.deregisterPartitionChangeListener"
+    breaks = ("I19",)
+    field = "has_own_thread"
+    value = True
+    aspect = DELETION
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        ended = (fields["error"] for _, fields in self.messages("thread_died"))
+        return any(re.fullmatch(r"key not found: [\w.-]+", error) for error in ended)
+
+
 class _StartFails(Mechanism):
     """A broker starts and the controller fails at it: it does not get to deletions and to dead brokers."""
 

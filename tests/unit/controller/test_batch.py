@@ -164,6 +164,31 @@ def test_a_move_that_meets_a_batch_left_behind_fails(generation: str) -> None:
         assert lab.controller.epoch == 2
 
 
+@pytest.mark.parametrize(
+    ("partitions", "missing"),
+    [
+        (1, "key not found: orders-0"),
+        (2, "Initiating reassign replicas for partition orders-1 not present in partitionsBeingReassigned: "),
+    ],
+)
+def test_2_0_leaves_a_request_for_moves_to_the_next_controller_where_it_had_to_resign(
+    partitions: int, missing: str
+) -> None:
+    """It has forgotten the moves: the next one is not found, nor the one that failed, and the request stays.
+
+    Kafka 2.0.1: controller/KafkaController.scala, maybeTriggerPartitionReassignment (IllegalStateException),
+    removePartitionsFromReassignedPartitions (NoSuchElementException)
+    """
+    with Lab(brokers=3, seed=1) as lab:
+        until_quiet(lab.create_topic, "orders", assignment={number: [1, 2] for number in range(partitions)})
+        acting(lab).batch.stop_replica(3, ONE, False, None)
+        until_quiet(lab.reassign, {f"orders-{number}": [2, 3] for number in range(partitions)})
+        errors = [json.loads(r.detail or "")["error"] for r in lab.trace.slice(action="error_processing")]
+        assert errors == [missing]
+        assert lab.controller.epoch == 2
+        assert [p.replicas for p in lab.partitions()] == [(2, 3)] * partitions
+
+
 def test_a_channel_delivers_in_order_one_at_a_time() -> None:
     """The next request leaves when the last was answered; correlation ids count up."""
     with bench() as stage:

@@ -99,6 +99,26 @@ def test_stop_replica_requests_to_one_broker(generation: str, expected: int) -> 
 
 
 @generations
+def test_the_request_to_delete_a_topic_that_is_gone(generation: str) -> None:
+    """A controller that dies between the last two znodes of a deletion leaves it; the next one takes it over.
+
+    In 0.10 the delete-topics thread ends at it, and later topics wait for the next controller, as in 0.10.2.2.
+    Kafka 0.10.2.2: controller/PartitionStateMachine.scala, deregisterPartitionChangeListener; 2.0.1:
+    controller/KafkaController.scala, unregisterPartitionModificationsHandlers
+    """
+    with opened(generation) as lab:
+        lab.at_once(["delete_controller", "write_znode /admin/delete_topics/ghost ''"])
+        lab.settle()
+        until_quiet(lab.delete_topic, "orders")
+        ended = [json.loads(r.detail or "")["error"] for r in lab.trace.slice(action="thread_died")]
+        assert ended == ["key not found: ghost"] * (generation == "0.10")
+        assert is_gone(lab) == (generation != "0.10")
+        assert "/admin/delete_topics/ghost" not in lab.znodes()
+        until_quiet(lab.delete_controller)
+        assert is_gone(lab)
+
+
+@generations
 def test_a_deletion_that_is_switched_off_is_forgotten(generation: str) -> None:
     with opened(generation, **{"delete.topic.enable": False}) as lab:
         since = len(lab.trace)

@@ -429,6 +429,24 @@ def test_what_is_on_its_way_in_a_partition_added_by_hand_is_not_read() -> None:
         assert acting(lab).context.assignment(TopicPartition("orders", 1)) == ReplicaAssignment((1, 2))
 
 
+def test_0_10_moves_a_partition_to_no_broker_and_still_knows_it() -> None:
+    """So did 0.10.2.2: all copies go. Since KAFKA-6630 a partition without replicas is one that is not there.
+
+    Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala, ReassignedPartitionLeaderSelector;
+    controller/PartitionStateMachine.scala, PartitionModificationsListener
+    """
+    with opened("0.10") as lab:
+        moves = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": []}]}
+        until_quiet(lab.write_znode, "/admin/reassign_partitions", moves)
+        (refused,) = [r for r in lab.trace if r.kind == "partition" and r.action == "refuse"]
+        assert "partition  [orders,0] is empty" in (refused.detail or "")
+        assert lab.partition("orders", 0).replicas == () and "/admin/reassign_partitions" not in lab.znodes()
+        assert not lab.trace.slice(action="partitions_added")
+        until_quiet(lab.write_znode, "/brokers/topics/orders", {"version": 1, "partitions": {"0": [], "1": [2]}})
+        (added,) = lab.trace.slice(action="partitions_added")
+        assert json.loads(added.detail or "") == {"assignment": {"orders-1": [2]}}
+
+
 def test_0_10_opens_the_batch_before_it_writes_a_leader_epoch() -> None:
     """Kafka 0.10.2.2: controller/KafkaController.scala, updateLeaderEpochAndSendRequest: no `try` around newBatch."""
     with opened("0.10") as lab:

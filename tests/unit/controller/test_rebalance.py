@@ -499,6 +499,20 @@ def test_a_hybrid_can_have_it() -> None:
         lab.elect_leaders("unclean")
 
 
+@pytest.mark.parametrize(("kind", "error"), [("preferred", "head of empty list"), ("unclean", "key not found: void-0")])
+def test_a_partition_without_replicas_exists(kind: str, error: str) -> None:
+    """So the event fails at it, and nothing is answered.
+
+    Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection (allPartitions, assignedReplicas.head)
+    """
+    with drifted("2.4") as lab:
+        until_quiet(lab.write_znode, "/brokers/topics/void", {"version": 1, "partitions": {"0": []}})
+        since = len(lab.trace)
+        with pytest.raises(Unavailable):
+            lab.elect_leaders(kind, ["void-0"])
+        assert [failed["error"] for failed in logged(lab, since, "error_processing")] == [error]
+
+
 def test_the_log_of_the_controller() -> None:
     with mixed() as lab:
         lab.elect_leaders("unclean", ["lost-0", "nope-0", "waiting-0"])
