@@ -50,11 +50,12 @@ NEAREST = 5
 
 
 def short(value: object) -> str:
-    """A given value in short form; a function by its name."""
+    """A given value in short form; a function by its name, one that takes several lines by its type."""
     if isinstance(value, FunctionType):
         return value.__name__
     try:
-        return _shortener.repr(value)
+        text = _shortener.repr(value)
+        return f"an object of the type {type(value).__name__}" if "\n" in text else text
     except ValueError:
         return "a number of very many digits"
 

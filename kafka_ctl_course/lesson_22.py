@@ -46,10 +46,10 @@ def candidates(lab: Lab) -> tuple[int, ...]:
 
 
 def in_order(answer: object) -> object:
-    """Brokers by id: which may lead is asked, in any order."""
+    """Brokers by id, each once: which may lead is asked, in any order."""
     given = plain(list(answer) if isinstance(answer, set | frozenset) else answer)
     is_row = isinstance(given, tuple) and all(isinstance(each, int) for each in given)
-    return tuple(sorted(given)) if is_row else given
+    return tuple(sorted({*given})) if is_row else given
 
 
 def candidates_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | None:
@@ -65,7 +65,7 @@ def candidates_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | N
     }
     if not answer:
         return "Two brokers are assigned to offsets-0. What if one of them came back?"
-    strange = (hints[id] for id in answer if id in hints)
+    strange = (hints.get(id, f"No broker here has the id {id}.") for id in answer if id not in truth)
     return next(strange, None) or next((missing[id] for id in truth if id not in answer), None)
 
 
@@ -91,7 +91,7 @@ def explain_never(given: tuple[Trace], got: object, expected: set[tuple[str, int
     if isinstance(got, int):
         lines = f" You counted lines: {len(refused)}, some partitions several times." * (got == len(refused))
         return f"{text}A set of pairs is asked for.{lines}"
-    if not isinstance(got, set | tuple) or not all(
+    if not isinstance(got, set | tuple | list) or not all(
         isinstance(each, tuple) and [*map(type, each)] == [str, int] for each in got
     ):
         return f"{text}A set of pairs is asked for, such as {{('orders', 0)}}: a name and a number."
@@ -122,6 +122,23 @@ def still_down(lab: Lab) -> str | None:
     return (
         f"{names} {'has' if len(waiting) == 1 else 'have'} no leader; "
         f"the replicas of {first.topic}-{first.partition} are {first.replicas}."
+    )
+
+
+def started(lab: Lab) -> str | None:
+    """The reply to a learner who started a broker, which has another id if its disk was empty."""
+    if {1001, 1002} - lab.brokers.keys():
+        return "On an empty disk a broker finds no id, and gets a new one. Which ids do the partitions name?"
+    return "Broker 1001 runs. Which other broker is assigned?" if lab.brokers[1001].state == RUNNING else None
+
+
+def led_without_records(lab: Lab) -> str | None:
+    """The sentence about a partition whose leader never had its records; None if there is no such partition."""
+    led = [p for p in lab.partitions() if p.topic == "netflow" and p.leader not in (-1, 1002)]
+    if not led:
+        return None
+    return (
+        f"Broker {led[0].leader} leads netflow-{led[0].partition}, with an empty log: its records are on broker 1002."
     )
 
 
@@ -178,16 +195,22 @@ EXERCISES: tuple[Exercise, ...] = (
         missing=still_down,
         best=1,
         remarks={
-            "start 1001": "Broker 1001 runs. Which other broker is assigned?",
+            "start": started,
             "delete_controller": asked_again,
             "elect_preferred": "The preferred leaders are the assigned ones, and they are down.",
-            "reassign": "The new replica has no leader to copy from, so it never gets in sync.",
+            "reassign": lambda lab: (
+                led_without_records(lab) or "The new replica has no leader to copy from, so it never gets in sync."
+            ),
             "set_broker_id": "Its disks say 1002: a broker whose sources disagree does not start.",
             "add_broker": "A new broker holds nothing.",
             "bounce": "A restart changes no id. Which ids do the partitions name?",
             "delete_topic": "In 0.10 `delete.topic.enable` is false: the topic is only marked.",
         },
-        why="The broker with the id that the partitions name, on its old disks: keep stored ids when machines change.",
+        why=lambda lab: (
+            led_without_records(lab)
+            or "The broker with the id that the partitions name, on its old disks: keep stored ids when machines "
+            "change."
+        ),
     ),
 )
 GUESSES = guesses("22")

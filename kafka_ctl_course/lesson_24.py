@@ -127,7 +127,7 @@ def explain_moments(given: tuple[list[Held]], got: object, expected: int) -> str
     if got == len(found):
         return f"{text}That is every moment. At some of them all copies are equal."
     if got == len(found) - expected:
-        return f"{text}These are the moments at which all are equal."
+        return f"{text}That is the number of moments at which all are equal."
     if got == with_none:
         return (
             f"{text}A holder without a copy (None) cannot contradict: a controller "
@@ -188,7 +188,9 @@ class Timeouts(Exercise):
             again = f"{interval + session / 2:g} ms after the last, and that takes {RETRY} ms more"
             return Verdict(False, f"{text}, {again}; it is fenced at {session}.")
         if session > self.most:
-            return Verdict(False, f"A dead broker's partitions are without a leader for {session} ms; that is longer.")
+            return Verdict(
+                False, f"A dead broker's partitions are without a leader for {session} ms; by default, {self.most}."
+            )
         if session < PAUSE:
             return Verdict(
                 True,

@@ -106,6 +106,7 @@ class Condition(Exercise):
             return Verdict(False, f"{short(answer)} cannot be asked: its parentheses do not match.")
         with sqlite3.connect(":memory:") as table:
             table.create_function("int", 1, int)
+            table.create_function("if", 3, lambda is_so, one, other: one if is_so else other)
             types = ("TEXT" if isinstance(each, str) else "INTEGER" for each in self.rows[0])
             table.execute(f"CREATE TABLE hurt ({', '.join(map(' '.join, zip(self.columns, types, strict=True)))})")
             marks = ", ".join("?" for _ in self.columns)
@@ -191,7 +192,8 @@ def explain_outage(given: tuple[Changes, int], got: object, expected: tuple[int,
         return f"{text}It is too little: when does an interval begin, and when does it end?"
     if got[0] > expected[0]:
         return f"{text}It is too much: when does an interval end?{' A broker may have the id 0.' * (0 in leaders)}"
-    return f"{text}The sum is right, and the longest interval is {'longer' if got[1] < expected[1] else 'shorter'}."
+    differs = "longer" if got[1] < expected[1] else "shorter"
+    return f"{text}The sum is right, and the longest interval is {differs} than yours."
 
 
 EXERCISES: tuple[Exercise, ...] = (

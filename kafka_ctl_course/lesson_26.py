@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from kafka_ctl.brokers.purgatory import PURGE_INTERVAL
 from kafka_ctl.brokers.timing_wheel import Task, TimingWheel, place
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable, plain
+from kafka_ctl.exercises.exercise import Exercise, Verdict, first, not_callable, plain, unsuited_member
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.fetch_load import FetchLoad, fetch_load
@@ -36,6 +36,8 @@ class Places(Exercise):
         given = plain(answer)
         if not isinstance(given, tuple) or any(not isinstance(each, tuple) or len(each) != 2 for each in given):
             return Verdict(False, f"{short(answer)} is not a list of pairs. An answer looks like [(7, 8), (7, 9)].")
+        if problem := first(unsuited_member(each, (7, 8)) for each in given):
+            return Verdict(False, f"{problem}. An answer looks like [(7, 8), (7, 9)].")
         truth = _places(CLOCK)
         if given == truth:
             return Verdict(True, self.why)
@@ -64,6 +66,8 @@ def _misplaced(given: tuple[tuple[int, int], ...], truth: tuple[tuple[int, int],
         return "Level 3 has buckets of 400 ms. Where is the task when that bucket has expired, at 400?"
     more = min(len(given), len(truth)) + 1
     wrong = next((n for n, (mine, its) in enumerate(zip(given, truth, strict=False), 1) if mine != its), more)
+    if wrong > len(truth):
+        return f"Look again at place {wrong}: by then the task has run."
     return f"Look again at place {wrong}: level, then (due time // width of a bucket) % 20."
 
 
@@ -118,7 +122,8 @@ class Placing(Exercise):
             if "polled" in str(error):
                 more = " An expiration is a point in time, counted from 0: neither a distance nor a number of ticks."
             text = str(error)
-            return Verdict(False, f"{text[:1].upper()}{text[1:]}.{more}")
+            text = f"Your {text}" if text.startswith("place(") else f"{text[:1].upper()}{text[1:]}"
+            return Verdict(False, f"{text}.{more}")
         late = {task: ms for task, ms in turned.late.items() if ms > 0}
         if late or turned.left:
             return Verdict(False, _too_late(late, turned.left))
@@ -194,7 +199,10 @@ class Gauges(Exercise):
         if len(changed) > 1:
             return Verdict(False, f"One change is asked for; these are {len(changed)}: {', '.join(changed)}.")
         if changed.get("requests"):
-            return Verdict(False, "Clients send as many fetches as they like. After a restart it only starts over.")
+            return Verdict(
+                False,
+                "Clients send as many fetches as they like. After a restart of the broker the gauge only starts over.",
+            )
         if isinstance(answer.get("partitions"), int) and answer["partitions"] > KNOWN["partitions"]:
             return Verdict(False, "More partitions in a fetch: then it is on more lists.")
         try:
@@ -255,7 +263,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "kill 3": "The write then waits for the others only.",
             "bounce 3": "The controller noticed the restart, and took the broker out of the ISR.",
             "kill 1": "The new leader knows nothing of requests that waited at the old one.",
-            "produce": "One more write waits.",
+            "produce": "Another write completes none of the five.",
         },
         why="A fetch of follower 3 raised the high watermark, and that completed all five; no timer ran out.",
     ),

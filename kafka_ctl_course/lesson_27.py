@@ -48,10 +48,12 @@ class Solve(Exercise):
             return Verdict(False, returned_none(function))
         if not isinstance(found, tuple | list) or len(found) != 2:
             return Verdict(False, f"{short(found)} is not a cause and a component, such as ('broker-down', 3).")
+        if isinstance(found[1], tuple | list | set):
+            return Verdict(False, f"{short(found[1])} is not one component; of a connection, one broker is enough.")
         cause, component = (
             each if isinstance(each, str | int | float | None) else UnknownObject(each) for each in found
         )
-        named = "-".join(cause.casefold().split()) if isinstance(cause, str) else short(cause)
+        named = "-".join(cause.casefold().replace("_", " ").split()) if isinstance(cause, str) else short(cause)
         try:
             score = incident.answer(named, component)
         except KafkaCtlError as error:

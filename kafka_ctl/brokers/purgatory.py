@@ -116,7 +116,7 @@ class Purgatory:
             raise BadInput(f"timer cannot be {short(timer)}; it must be a timer, such as TimingWheel()")
         if not isinstance(purge_interval, int) or isinstance(purge_interval, bool) or purge_interval < 0:
             raise BadInput(
-                f"purge_interval cannot be {short(purge_interval)}; it must be a number of operations, 0 or more"
+                f"purge_interval cannot be {short(purge_interval)}; it must be a whole number of operations, 0 or more"
             )
         self.timer, self.purge_interval = timer, purge_interval
         self.watchers: dict[Hashable, dict[DelayedOperation, None]] = {}

@@ -321,8 +321,8 @@ def _checked(place: Placing) -> Placing:
             case (int(bucket), int(expires)) if 0 <= bucket < n and expires >= 0:
                 return bucket, expires
         raise BadInput(
-            f"place({expiration}, {tick}, {n}, {now}) gives {short(answer)}; expected is a pair: the bucket, "
-            f"from 0 to {n - 1}, and the time at which it expires, in milliseconds, 0 or more"
+            f"place({expiration}, {tick}, {n}, {now}) gives {short(answer)}; expected is a pair of whole numbers: the "
+            f"bucket, from 0 to {n - 1}, and the time at which it expires, in milliseconds, 0 or more"
         )
 
     return placed

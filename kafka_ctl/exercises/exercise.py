@@ -112,13 +112,16 @@ def same(answer: object, expected: object) -> bool:
     return answer == expected
 
 
-def returned_none(function: Callable[..., object]) -> str:
-    """The reply to a function that returned None where a value is asked for, by whether it has a `return` at all."""
+def returned_none(function: Callable[..., object], asked: str = "") -> str:
+    """The reply to a function that returned None where a value is asked for, by whether it has a `return` at all.
+
+    `asked` says with what it was asked.
+    """
     function = getattr(function, "__wrapped__", function)
     if not isinstance(function, FunctionType):
         return "Your function returned None."
     if function.__name__ == "<lambda>" or _returns_something(function):
-        return "Your function returned None here. Which way through it ends without a value?"
+        return f"Your function returned None here{asked}. Which way through it ends without a value?"
     return "Your function returned None. Is there a `return`?"
 
 

@@ -296,15 +296,16 @@ class Compute(Exercise, Generic[*Given, Truth]):
     def _wrong(self, answer: Callable[..., object], given: tuple[*Given], lab: Lab | None) -> str | None:
         expected = plain(self.truth(*given))
         moment = lab and (lab.now, len(lab.trace))
+        words = [typed(value) for value in given if isinstance(value, PLAIN)]
+        asked = ", ".join(each for each in words if len(each) <= SHOWN)
+        asked = asked and f"; it was asked with {asked}"
         try:
             made = answer(*copies(given))
             got = fitted(plain(made), expected)
         except Exception as error:  # whatever a learner's code can do
-            words = [typed(value) for value in given if isinstance(value, PLAIN)]
-            asked = ", ".join(each for each in words if len(each) <= SHOWN)
-            return f"your function {failed(error)}{asked and f'; it was asked with {asked}'}."
+            return f"your function {failed(error)}{asked}."
         if got is None and expected is not None and not self.none:
-            return f"y{returned_none(answer)[1:]}"
+            return f"y{returned_none(answer, asked)[1:]}"
         if same(got, expected):
             return None
         if lab is not None and (lab.now, len(lab.trace)) != moment:

@@ -229,7 +229,8 @@ def caption(records: Sequence[Record], trace: Sequence[Record] | None = None) ->
     for group in groups.values():
         kind = group[0].kind
         sentences.append(TRACED[kind](group, trace) if kind in TRACED else SENTENCES[kind](group))
-    return " ".join(sentences[:4]) + (f" (And {len(sentences) - 4} things more.)" if len(sentences) > 4 else "")
+    more = len(sentences) - 4
+    return " ".join(sentences[:4]) + (f" (And {more} thing{'s' * (more > 1)} more.)" if more > 0 else "")
 
 
 def _event(records: Sequence[Record]) -> str:

@@ -39,6 +39,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda records: {("netflow", 0)}, "netflow-1 is missing"),
         (lambda records: never_led(records) | {("other", 9)}, "No election of ('other', 9) is among the records"),
         (lambda records: {("netflow", str(n)) for n in range(3)}, "such as {('orders', 0)}: a name and a number"),
+        (refused, "A partition is in it twice"),
         (lambda records: "netflow", "you return 'netflow'. A set of pairs is asked for, such as"),
     ]
 }

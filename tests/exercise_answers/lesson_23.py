@@ -30,6 +30,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda broker, assigned, isr, live: not isr or broker == isr[0], "the first of it does not matter"),
         (lambda broker, assigned, isr, live: broker in isr or not set(isr) & set(live), "It has no replica"),
         (lambda broker, assigned, isr, live: {broker} & set(isr), "you return {1}. True or False is asked for"),
+        (lambda *case: None, "returned None here; it was asked with 1, (1, 2, 3), (1, 2, 3), (1, 2, 3). Which way"),
     ],
     "23.3": [
         (lambda lab: lab.kill(1), "A dead broker leads nothing"),
@@ -47,7 +48,11 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
             ),
             "by a request of the controller",
         ),
-        (lambda lab: lab.elect_preferred(), "sends the result of an election"),
+        (lambda lab: lab.elect_preferred(), "leads already: nothing is elected"),
+        (
+            lambda lab: (lab.reassign({("orders", 0): [2, 1, 3]}), lab.elect_preferred()),
+            "sends the result of an election",
+        ),
         (lambda lab: lab.shutdown(1), "hands the leader over"),
         (lambda lab: lab.pause(1, 20), "learns what it missed"),
     ],

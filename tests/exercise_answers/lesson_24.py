@@ -25,7 +25,7 @@ def differing(found: list, begin: int, end: int) -> int:
 RIGHT: dict[str, list[Any]] = {"24.2": [lambda found: sum(len(copies(each)) > 1 for each in found), pairwise]}
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "24.2": [
-        (lambda found: sum(len(copies(each)) <= 1 for each in found), "at which all are equal"),
+        (lambda found: sum(len(copies(each)) <= 1 for each in found), "the number of moments at which all are equal"),
         (lambda found: sum(len(set(each.values())) > 1 for each in found), "cannot contradict"),
         (
             lambda found: sum(sum(c not in (None, each["ZooKeeper"]) for c in each.values()) for each in found),

@@ -70,7 +70,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
             lambda changes, end: tuple(ms / 1000 for ms in without_leader(changes, end)),
             "milliseconds, and so is what is asked for",
         ),
-        (lambda changes, end: (without_leader(changes, end)[0], 1), "and the longest interval is longer"),
+        (lambda changes, end: (without_leader(changes, end)[0], 1), "and the longest interval is longer than yours"),
         (lambda changes, end: (without_leader(changes, end)[0] - 1, 1), "too little: when does an interval begin"),
         (to_the_end, "when does an interval end?"),
         (lambda changes, end: without_leader(changes, end)[::-1], "The sum comes first"),

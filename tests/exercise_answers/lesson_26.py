@@ -28,6 +28,9 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
             lambda e, tick, n, now: (0, e // tick * tick),
             "Your function was called 20,000 times for 100 tasks: too many",
         ),
-        (lambda e, tick, n, now: None, "expected is a pair: the bucket"),
+        (
+            lambda e, tick, n, now: None,
+            "Your place(166, 20, 20, 0) gives None; expected is a pair of whole numbers: the bucket",
+        ),
     ]
 }

@@ -38,6 +38,7 @@ RIGHT: dict[str, list[Any]] = {
     "27.2": [
         night,
         lambda incident: ("cut-connection", 105),
+        lambda incident: ("cut_connection", 105),
         lambda incident: ("Cut-Connection", "broker 102"),
         lambda incident: ("cut-connection", "broker-105"),
     ],
@@ -62,6 +63,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda incident: ("cut-connection", 101), "You say cut-connection, 101. The cause is right"),
         (lambda incident: ("cut-connection", "users"), "You say cut-connection, users. The cause is right"),
         (lambda incident: (incident.lab.heal(), ("cut-connection", 102))[1], "logs and tables only"),
+        (lambda incident: ("cut-connection", (102, 105)), "(102, 105) is not one component; of a connection"),
         (lambda incident: ("cut-connection", incident.lab), "unknown component 'an object of the type Console'"),
     ],
     "27.3": [
@@ -72,5 +74,6 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (answered(30, logs_only=False), "That is an incident of this lesson"),
         (answered(14), "open `on_call('today')`"),
         ("today", "is not an incident"),
+        ([on_call(7)], "an object of the type list is not an incident"),
     ],
 }

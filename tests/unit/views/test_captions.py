@@ -137,6 +137,8 @@ def test_many_subjects_are_counted(prose: Prose) -> None:
 def test_steps_joined_for_want_of_room_tell_each_kind_of_news() -> None:
     text = caption(every_kind()[:9])
     assert text.count(".") >= 4 and text.endswith("things more.)")
+    texts = [caption(every_kind()[:number]) for number in range(1, 10)]
+    assert any(each.endswith("(And 1 thing more.)") for each in texts) and not any("1 things" in each for each in texts)
 
 
 def test_a_whole_story_reads_well() -> None:
