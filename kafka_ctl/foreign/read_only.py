@@ -53,7 +53,7 @@ class ReadOnlyStore:
 def remote(address: str, clock: RealTime, auth: Auth | None = None) -> ReadOnlyStore:
     """The ZooKeeper at `host:port,host:port/chroot`. Raises BadInput for an address or `auth` that cannot be read."""
     if not isinstance(address, str):
-        raise BadInput(f"an address cannot be {short(address)}; it must be a name")
+        raise BadInput(f"an address cannot be {short(address)}; write host:port/chroot")
     if auth is not None and not _is_digest(auth):
         raise BadInput('auth must be ("digest", "user:password"); ZooKeeper has that scheme for names and passwords')
     check_not_in_browser("a real ZooKeeper")

@@ -327,7 +327,7 @@ class Faults(Commands):
     def write_znode(self, path: str, data: object) -> None:
         """Write a znode by hand, whatever belongs there; it is made if it is missing and its parent is not.
 
-        `data` is its text; anything else is written as JSON.
+        `data` is its text, or its bytes where they are UTF-8; anything else is written as JSON.
         """
         validate.name("a path", path)
         text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))

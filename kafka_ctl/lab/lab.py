@@ -151,7 +151,7 @@ class Lab(Faults):
             raise BadInput(f"from_zookeeper makes a lab in memory; it does not take {', '.join(sorted(taken))}")
         from kafka_ctl.lab.foreign import options_of, read_cluster
 
-        cluster = read_cluster(validate.name("an address", address), progress, auth)
+        cluster = read_cluster(address, progress, auth)
         given, origin = options_of(address, cluster, options)
         lab = cls(**given)
         lab.origin = origin
@@ -249,10 +249,13 @@ class Lab(Faults):
             try:
                 reached = self.world.run_until(until, None if limit == LIMIT else limit)
             finally:
-                if self.world.is_memory:  # in the story, that much time passed, and it stopped just there
-                    seconds = math.ceil((self.now - start) * 1e6 + 1) / 1e6
+                if self.world.is_memory:  # in the story, that much time passed
+                    later = self._require_memory_world("run_until").clock.loop.next_time
+                    whole = self.now >= start + limit and later is not None and later > self.now
+                    seconds = limit if whole else math.ceil((self.now - start) * 1e6 + 1) / 1e6
                     self.commands.append(story.Command("run_for", (seconds,), {}, 0, size, start))
-                    self._stopped()
+                    if not whole:  # and it stopped just there
+                        self._stopped()
         if not reached:
             stalled = self.world.stalled()
             waited = f"{self.world.clock.now() - start:.3g}" if stalled or not self.world.is_memory else f"{limit:g}"

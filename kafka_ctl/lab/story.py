@@ -90,7 +90,10 @@ def command(method: Callable[..., object], args: tuple[object, ...], kwargs: Map
         try:
             if isinstance(given[name], tuple) and str(parameter.annotation).startswith("str"):
                 raise TypeError  # a partition would become its name
-            value = plain(given[name])
+            held = given[name]
+            if isinstance(held, bytes) and parameter.annotation == "object":  # what a znode holds, if it is text
+                held = held.decode()
+            value = plain(held)
             if parameter.default is inspect.Parameter.empty:
                 bare.append(value)
             elif not _is_default(value, parameter.default):

@@ -369,5 +369,9 @@ class MemoryWorld(World):
                 return
 
     def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
-        self.drive(holds, LIMIT if limit is None else limit)
+        seconds = LIMIT if limit is None else limit
+        end = self.clock.now() + seconds
+        self.drive(holds, seconds)
+        if not holds() and not self.stalled():  # the next event comes later
+            self.clock.run_to(end)
         return holds()

@@ -184,6 +184,14 @@ def test_a_folder_with_other_files_is_not_replaced(prose: Prose, tmp_path: Path)
     assert (tmp_path / "mine.txt").exists()
 
 
+def test_a_folder_that_cannot_be_made_is_named_before_anything_is_built(prose: Prose, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("keep", encoding="utf-8")
+    reported: list[object] = []
+    with prose.refused(BadInput):
+        build.build(tmp_path / "file" / "site", reported.append)
+    assert reported == []
+
+
 @pytest.mark.parametrize("step", [None, 0, 44])
 def test_a_link_is_read_back(step: int | None) -> None:
     text = 'lab brokers=3 config={"a.b":1}\nwrite_znode /x "a & b = c+d % #"\n'

@@ -479,6 +479,9 @@ def test_addresses(address: str, read: tuple[str, str]) -> None:
         "a:1/..",
         "a:1/./b",
         "a:1/a\tb",
+        "a b:1",
+        "a..b:1",
+        "\ud800:1",
     ],
 )
 def test_an_address_that_cannot_be_read_is_refused(prose: Prose, address: str) -> None:

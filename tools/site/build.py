@@ -22,6 +22,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from kafka_ctl.errors import BadInput, KafkaCtlError
+from kafka_ctl.history.files import naming
 from kafka_ctl.paths import ROOT
 from kafka_ctl.setup.bootstrap import file_lock
 from kafka_ctl.views.widget.payload import LIVE, RECORDED, SHEET
@@ -71,6 +72,10 @@ def build(out: Path, report: Callable[[str], object] = print) -> list[Lesson]:
     """
     if out.exists() and any(out.iterdir()) and not (out / "jupyter-lite.json").exists():
         raise BadInput(f"--out {out} has files that are not of a site; name an empty or new folder")
+    if not out.exists():
+        with naming(out, "cannot be written"):
+            out.mkdir(parents=True)  # a path that cannot be written is named now, not after minutes
+            out.rmdir()
     began = time.monotonic()
     WORK.mkdir(parents=True, exist_ok=True)
     with file_lock(WORK / "lock"):
@@ -94,7 +99,6 @@ def _build(out: Path, report: Callable[[str], object]) -> list[Lesson]:
     report("The documentation ...")
     _pages(made, found)
     shutil.rmtree(out, ignore_errors=True)
-    out.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(made, out)
     return found
 

@@ -201,10 +201,18 @@ def parse_address(address: str) -> tuple[str, str]:
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
         plain = port.isascii() and port.isdigit() and len(port) < 6
-        if not host or not plain or not 0 < int(port) < 65536 or no_path:
+        if not _is_host(host) or not plain or not 0 < int(port) < 65536 or no_path:
             allowed = "write host:port, host:port,host:port or host:port/chroot"
             raise BadInput(f"ZooKeeper address {address!r} cannot be read; {allowed}")
     return servers, chroot
+
+
+def _is_host(text: str) -> bool:
+    """True for what may be the name or the address of a machine."""
+    try:
+        return bool(text.encode("idna")) and text.isprintable() and " " not in text
+    except UnicodeError:
+        return False
 
 
 def _ignore(_: object) -> None:

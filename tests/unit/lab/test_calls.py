@@ -369,6 +369,19 @@ def test_what_is_no_text_is_written_as_json(data: object, written: bytes) -> Non
         assert lab.znodes()["/n"][0] == written
 
 
+@pytest.mark.parametrize("text", ["", "1", "true", "é", '{"a":1}'])
+def test_the_bytes_of_a_znode_can_be_written_back(text: str) -> None:
+    """The story has them as text; bytes that are no text are refused."""
+    with Lab(brokers=1) as lab:
+        lab.write_znode("/n", text)
+        lab.write_znode("/m", lab.znodes()["/n"][0])
+        assert lab.znodes()["/m"][0] == text.encode()
+        with Lab.replay(lab.story) as again:
+            assert again.znodes() == lab.znodes()
+        with pytest.raises(BadInput, match="data cannot be"):
+            lab.write_znode("/m", b"\xff")
+
+
 def test_one_unreadable_znode_hides_nothing_else() -> None:
     """Neither from looks at the cluster nor from pictures and logs."""
     with Lab() as lab:

@@ -222,6 +222,21 @@ def test_running_until_something_holds(prose: Prose, lab: Lab) -> None:
         silent.run_until(lambda lab: lab.controller is not None)
 
 
+def test_a_condition_is_waited_for_up_to_its_limit() -> None:
+    """The time of the limit is reached, also between two events, and the story has it."""
+    with Lab(brokers=2) as lab:
+        lab.settle()
+        began = lab.now
+        with pytest.raises(ConditionNotMet):
+            lab.run_until(lambda: False, 0.125)
+        assert lab.now == began + 0.125 and lab.story.endswith("run_for 0.125\n")
+        lab.run_until(lambda: lab.now >= began + 0.25, 0.125)
+        lab.kill(2)
+        lab.settle()
+        with Lab.replay(lab.story) as again:
+            assert (again.now, again.trace.text()) == (lab.now, lab.trace.text())
+
+
 def test_stepping(lab: Lab) -> None:
     """A step is the next moment that leaves records; a quiet lab takes none."""
     lab.delete_controller()
