@@ -55,9 +55,6 @@ JAVA_OPTIONS = [
 ]
 _COLLECTOR = "-XX:+UseParallelGC"
 """A question makes much garbage and its pauses do not matter: an eighth less time than with Java's own choice."""
-_COMPILER = "-XX:TieredStopAtLevel=1"
-"""Spark makes and runs new code for each question: half the time, up to millions of records, without Java's second
-compiler."""
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -281,8 +278,6 @@ def _command(info: Path, asked: str | None, memory: str) -> tuple[list[str], dic
     options = " ".join(os.environ.get(name, "") for name in _JAVA_VARIABLES)
     if "GC" not in options:  # Java refuses two collectors
         command.append(_COLLECTOR)
-    if "Tiered" not in options:
-        command.append(_COMPILER)
     if "java.io.tmpdir" not in options:
         command.append(f"-Djava.io.tmpdir={folder}")
     command += [f"-D{name}={value}" for name, value in settings.items()]

@@ -257,10 +257,8 @@ class Lab(Faults):
                     if not whole:  # and it stopped just there
                         self._stopped()
         if not reached:
-            stalled = self.world.stalled()
-            waited = f"{self.world.clock.now() - start:.3g}" if stalled or not self.world.is_memory else f"{limit:g}"
-            why = f"{_named(holds)} did not hold within {waited} s"
-            raise ConditionNotMet("; ".join(filter(None, (why, stalled))))
+            why = f"{_named(holds)} did not hold within {min(limit, self.now - start):g} s"
+            raise ConditionNotMet("; ".join(filter(None, (why, self.world.stalled()))))
 
     # The order of events
 
