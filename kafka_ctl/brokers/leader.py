@@ -62,8 +62,9 @@ class LeaderRole:
     def __init__(self, process: BrokerProcess, configs: TopicConfigs) -> None:
         self.process, self.configs, self.started = process, configs, process.clock.now()
         self.follower_ends: dict[TopicPartition, dict[int, int]] = {}
-        self._led_since: dict[TopicPartition, float] = {}
         """The log end offset of each follower, as of its last fetch."""
+        self._led_since: dict[TopicPartition, float] = {}
+        """The time at which this broker began to lead a partition."""
         self.epoch_start: dict[TopicPartition, int] = {}
         """The end of our log when our leader epoch began, if there was a log."""
         self.produce_purgatory = Purgatory(ClockTimer(process.clock))

@@ -88,9 +88,9 @@ def command(method: Callable[..., object], args: tuple[object, ...], kwargs: Map
         if name not in given:
             continue
         try:
-            if isinstance(given[name], tuple) and str(parameter.annotation).startswith("str"):
-                raise TypeError  # a partition would become its name
             held = given[name]
+            if isinstance(held, tuple) and str(parameter.annotation).startswith("str"):
+                raise TypeError  # a partition would become its name
             if isinstance(held, bytes) and parameter.annotation == "object":  # what a znode holds, if it is text
                 held = held.decode()
             value = plain(held)

@@ -300,19 +300,18 @@ def _check_assignment(given: Assignment, numbered: bool) -> None:
         _refuse("partitions should be a consecutive 0-based integer sequence")
 
 
-def _check_numbers(partitions: int, copies: int, brokers: int, sentence: bool) -> None:
-    for wrong, code, text in (
-        (partitions <= 0, "INVALID_PARTITIONS", "number of partitions must be larger than 0"),
-        (partitions > MOST_PARTITIONS, *TOO_MANY),
-        (copies <= 0, "INVALID_REPLICATION_FACTOR", "replication factor must be larger than 0"),
-        (
-            copies > brokers,
-            "INVALID_REPLICATION_FACTOR",
-            f"replication factor: {copies} larger than available brokers: {brokers}",
-        ),
-    ):
-        if wrong:
-            raise ApiException(code, f"{text[0].upper()}{text[1:]}." if sentence and text[0].islower() else text)
+def _check_numbers(partitions: int, copies: int, brokers: int, in_sentences: bool) -> None:
+    """Raise ApiException for a number of partitions or replicas that cannot be."""
+    code, text = "INVALID_REPLICATION_FACTOR", "replication factor must be larger than 0"
+    if partitions > MOST_PARTITIONS:
+        raise ApiException(*TOO_MANY)
+    if partitions <= 0:
+        code, text = "INVALID_PARTITIONS", "number of partitions must be larger than 0"
+    elif copies > brokers:
+        text = f"replication factor: {copies} larger than available brokers: {brokers}"
+    elif copies > 0:
+        return
+    raise ApiException(code, f"{text.capitalize()}." if in_sentences else text)
 
 
 def _twice(service: Service, topics: Sequence[Message]) -> list[str]:
