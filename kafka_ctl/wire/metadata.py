@@ -350,10 +350,10 @@ async def delete_topics(service: Service, version: int, request: Message) -> Mes
     await service.broker.metadata_shows(lambda: not topics_of(service).keys() & gone, seconds)
     late = topics_of(service).keys() & gone
     timed_out = gone if seconds <= 0 else late
-    found: dict[str, Outcome] = dict(results)
-    first: dict[str, Outcome] = found | dict.fromkeys(timed_out, ("REQUEST_TIMED_OUT", None))
-    names = request["topic_names"] if service.broker.generation.requests.answers_each_entry else list(found)
-    return {"responses": [_answer(name, first.pop(name, found[name])) for name in names]}
+    answers = {name: _answer(name, outcome) for name, outcome in results}
+    first = answers | {name: _answer(name, ("REQUEST_TIMED_OUT", None)) for name in timed_out}
+    names = request["topic_names"] if service.broker.generation.requests.answers_each_entry else list(answers)
+    return {"responses": [first.pop(name, answers[name]) for name in names]}
 
 
 async def create_partitions(service: Service, version: int, request: Message) -> Message:
