@@ -83,6 +83,9 @@ class Drill(Shown, Sequence[Outcome]):
     def __len__(self) -> int:
         return len(self.outcomes)
 
+    def __repr__(self) -> str:
+        return f"Drill of {len(self)} scenarios"
+
     @overload
     def __getitem__(self, index: int, /) -> Outcome: ...
     @overload

@@ -187,6 +187,9 @@ class Live(Widget):
         self.observe(lambda change: self._draw_missing(), "shown")
         _after_every_cell(self)
 
+    def __repr__(self) -> str:
+        return f"The living cluster of {self.lab!r}"
+
     @property
     def builder(self) -> Film | None:
         """The film of the cluster, while that is looked at."""

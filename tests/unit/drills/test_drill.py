@@ -42,6 +42,7 @@ def test_broker_by_broker(generation: str) -> None:
     assert [o.session for o in found] == pytest.approx([6.0] * 3, abs=0.1)
     assert all(o.seconds >= o.longest >= 0 for o in found)
     assert found[0].leaders == {1: 1 + unclean, 2: 1}
+    assert repr(found) == "Drill of 3 scenarios"
 
 
 def test_pairs_are_below_min_isr() -> None:

@@ -80,6 +80,7 @@ def test_a_click_is_a_call_in_the_script(lab: Lab) -> None:
         "lab.kill(1)",
     ]
     assert [live.live_film.things[f"broker:{broker}"][0] for broker in (1, 2, 3)] == ["down", "up", "up"]
+    assert repr(live) == f"The living cluster of {lab!r}"
     message, done = messages
     assert done == {"do": "done", "reply": {"text": "lab.kill(1)"}, "form": 0}
     assert message["do"] == "grow" and len(message["frames"]) == 1
