@@ -257,7 +257,7 @@ class Lab(Faults):
                     if not whole:  # and it stopped just there
                         self._stopped()
         if not reached:
-            why = f"{_named(holds)} did not hold within {min(limit, self.now - start):g} s"
+            why = f"{_named(holds)} did not hold within {round(min(limit, self.now - start), 3):g} s"
             raise ConditionNotMet("; ".join(filter(None, (why, self.world.stalled()))))
 
     # The order of events

@@ -217,6 +217,7 @@ def test_each_selector_of_0_10_says_in_its_own_words_that_nobody_can_win(
     with bench("0.10") as stage:
         context, tp = stage.controller.context, TopicPartition("orders", 0)
         context.assign(tp, (8, 9))
+        context.reassigning[tp] = (8, 9)
         context.shutting_down = {3} if strategy is Strategy.CONTROLLED_SHUTDOWN else set()
         failed = no_leader(stage.controller, tp, strategy, LeaderAndIsr(9, (9,)), {"orders": unclean})
         assert (type(failed).__name__, str(failed)) == (error, text)
