@@ -282,30 +282,25 @@ class Compute(Exercise, Generic[*Given, Truth]):
 
     def _problem(self, answer: Callable[..., object], text: str) -> str | None:
         """The first fault in the answers at the end of a story, which is played once if it gives plain values."""
-        if (known := _given.get((self.give, text))) is not None:
-            return self._first(answer, cast("list[tuple[*Given]]", deepcopy(known)))
-        with Lab.replay(text) as lab:
-            found = self.give(lab)
-            if not any(isinstance(each, Lab | Trace) for given in found for each in given):
-                _given[self.give, text] = deepcopy(found)
-            return self._first(answer, found, lab)
+        if (self.give, text) not in _given:
+            with Lab.replay(text) as lab:
+                found = self.give(lab)
+                if any(isinstance(each, Lab | Trace) for given in found for each in given):
+                    return first(self._wrong(answer, given, lab) for given in found)
+            _given[self.give, text] = found
+        known = cast("list[tuple[*Given]]", deepcopy(_given[self.give, text]))
+        return first(self._wrong(answer, given) for given in known)
 
-    def _first(self, answer: Callable[..., object], found: list[tuple[*Given]], lab: Lab | None = None) -> str | None:
-        return first(self._wrong(answer, given, lab) for given in found)
-
-    def _wrong(self, answer: Callable[..., object], given: tuple[*Given], lab: Lab | None) -> str | None:
+    def _wrong(self, answer: Callable[..., object], given: tuple[*Given], lab: Lab | None = None) -> str | None:
         expected = plain(self.truth(*given))
         moment = lab and (lab.now, len(lab.trace))
-        words = [typed(value) for value in given if isinstance(value, PLAIN)]
-        asked = ", ".join(each for each in words if len(each) <= SHOWN)
-        asked = asked and f"; it was asked with {asked}"
         try:
             made = answer(*copies(given))
             got = fitted(plain(made), expected)
         except Exception as error:  # whatever a learner's code can do
-            return f"your function {failed(error)}{asked}."
+            return f"your function {failed(error)}{_asked(given)}."
         if got is None and expected is not None and not self.none:
-            return f"y{returned_none(answer, asked)[1:]}"
+            return f"y{returned_none(answer, _asked(given))[1:]}"
         if same(got, expected):
             return None
         if lab is not None and (lab.now, len(lab.trace)) != moment:
@@ -317,3 +312,10 @@ class Compute(Exercise, Generic[*Given, Truth]):
         except OF_ANOTHER_SHAPE:
             odd = unsuited_member(got, expected)
             return f"your function returned {short(got)}; {asked_for(expected)}{f': {odd}' if odd else ''}."
+
+
+def _asked(given: tuple[object, ...]) -> str:
+    """The end of a sentence about a call: its arguments, those that are short and plain."""
+    words = [typed(value) for value in given if isinstance(value, PLAIN)]
+    asked = ", ".join(each for each in words if len(each) <= SHOWN)
+    return asked and f"; it was asked with {asked}"

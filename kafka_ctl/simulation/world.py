@@ -372,6 +372,9 @@ class MemoryWorld(World):
         seconds = LIMIT if limit is None else limit
         end = self.clock.now() + seconds
         self.drive(holds, seconds)
-        if not holds() and not self.stalled():  # the next event comes later
-            self.clock.run_to(end)
+        if holds():
+            return True
+        if self.stalled():
+            return False
+        self.clock.run_to(end)  # the next event comes later
         return holds()

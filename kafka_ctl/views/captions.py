@@ -131,13 +131,13 @@ def zk(records: Sequence[Record], trace: Sequence[Record] | None) -> str:
     if first.action in READS:
         return f"{actor} {READS[first.action]} {paths}."
     if first.action == "delete":
-        return _deleted(records, actor, first.path or "")
-    return _written(records, actor, first.path or "")
+        return _deleted(first, actor, paths)
+    return _written(records, actor, paths)
 
 
-def _written(records: Sequence[Record], actor: str, path: str) -> str:
+def _written(records: Sequence[Record], actor: str, paths: str) -> str:
     """Znodes that were created or set."""
-    first, paths = records[0], _paths(records)
+    first, path = records[0], records[0].path or ""
     if path == "/controller":
         return _controllership(first, actor)
     if first.actor == "admin" and (path == "/controller_epoch" or path.startswith(REGISTERED)):
@@ -184,13 +184,13 @@ def _controllership(record: Record, actor: str) -> str:
     return f"{actor} creates the ephemeral znode /controller: {won}."
 
 
-def _deleted(records: Sequence[Record], actor: str, path: str) -> str:
-    if path == "/controller":
-        why = " with its owner's session" if records[0].actor == "zookeeper" else ""
+def _deleted(first: Record, actor: str, paths: str) -> str:
+    if first.path == "/controller":
+        why = " with its owner's session" if first.actor == "zookeeper" else ""
         return f"{actor} deletes /controller{why}: there is no controller now."
-    if path.startswith(REGISTERED):
-        return f"{actor} deletes {_paths(records)}: for the cluster, the broker is gone."
-    return f"{actor} deletes {_paths(records)}."
+    if (first.path or "").startswith(REGISTERED):
+        return f"{actor} deletes {paths}: for the cluster, the broker is gone."
+    return f"{actor} deletes {paths}."
 
 
 def _states(records: Sequence[Record], actor: str) -> str:

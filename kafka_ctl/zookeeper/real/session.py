@@ -440,7 +440,10 @@ class SessionRegistry:
         if session.private:
             return
         if self.trace is not None:
-            self._flying -= Counter(touched(op))
+            for key in touched(op):  # one by one: `-=` of a Counter goes through all that it has
+                self._flying[key] -= 1
+                if not self._flying[key]:
+                    del self._flying[key]
         if result is None:
             asked = op.ops if isinstance(op, Multi) else (op,)
             self.doubtful.update(part.path for part in asked if isinstance(part, Create) and not part.ephemeral)
