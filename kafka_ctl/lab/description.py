@@ -143,7 +143,8 @@ def check_description(source: str, given: Description) -> Description:
             if not _ZNODE.fullmatch(path):
                 raise BadInput(f"{source}: znode {short(path)}; requests, settings and the controller's are allowed")
             validate.utf8(f"{source}: {path}", text)
-        json_fields.number(f"{source}: {CONTROLLER_EPOCH}", given.znodes.get(CONTROLLER_EPOCH, str(EPOCH)))
+        epoch = json_fields.number(f"{source}: {CONTROLLER_EPOCH}", given.znodes.get(CONTROLLER_EPOCH, str(EPOCH)))
+        validate.integer(f"{source}: {CONTROLLER_EPOCH}", epoch, 0, MAX_ID - 1)
     except (AttributeError, TypeError, ValueError):
         raise BadInput(
             f"{source} cannot be {short(given)}; it must be a Description, see `parse_description`"

@@ -204,9 +204,10 @@ class ClusterModel:
                 seen.leader, seen.isr, seen.stored = None, (), False
             return
         seen, fields = self.partition(topic, partition), details.json_object(record.detail)
-        if isinstance(fields.get("leader"), int):
-            seen.leader, seen.isr = fields["leader"], details.ids(fields.get("isr"))
-            seen.leader_epoch, seen.zk_version = fields.get("leader_epoch"), record.zk_version
+        leader, epoch = fields.get("leader"), fields.get("leader_epoch")
+        if isinstance(leader, int) and isinstance(epoch, int):
+            seen.leader, seen.isr = leader, details.ids(fields.get("isr"))
+            seen.leader_epoch, seen.zk_version = epoch, record.zk_version
             seen.stored, seen.writer, seen.written_ms = True, number_of(record.actor), record.time_ms
 
     def _event(self, record: Record) -> None:

@@ -253,7 +253,17 @@ def test_what_cannot_be_is_reported(prose: Prose, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kept", ["[]", "7", '{"t":7}', '{"t":[[1]]}', '{"t":[[[1,1],1,[1]]]}', '{"t t":[[[1],1,[1]]]}']
+    "kept",
+    [
+        "[]",
+        "7",
+        '{"t":7}',
+        '{"t":[[1]]}',
+        '{"t":[[[1,1],1,[1]]]}',
+        '{"t t":[[[1],1,[1]]]}',
+        '{"/brokers/ids":[1],"/controller_epoch":"-2"}',
+        '{"/brokers/ids":[1],"/controller_epoch":"2147483647"}',
+    ],
 )
 def test_a_story_with_another_description_is_refused(kept: str) -> None:
     """The story's first line says what is wrong."""

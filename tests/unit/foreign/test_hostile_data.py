@@ -32,6 +32,7 @@ HOSTILE = (
     Set(TOPIC, b'{"partitions":{"0":[true]}}'),
     Set(TOPIC, b"[" * 100_000),
     Set(STATE, b'{"leader":"<script>","isr":[1],"leader_epoch":0,"controller_epoch":1}'),
+    Set(STATE, b'{"leader":1,"isr":[1],"leader_epoch":[0],"controller_epoch":1}'),
     Set("/controller_epoch", b"many"),
     Set("/controller", b'{"brokerid":1e99}'),
     Create("/admin/reassign_partitions", b'{"partitions":[{"topic":"t"}]}'),
@@ -62,6 +63,7 @@ def test_a_znode_is_left_out_as_a_whole_and_named(prose: Prose) -> None:
             (problem,) = watch.problems
             prose(visible(problem))
             assert ("not understood", problem) in rows(watch)
+            watch.live()  # a picture of it can be drawn
             world.run(write(Set(op.path, good[op.path]) if op.path in good else Delete(op.path)))
             watch.settle()
             assert watch.problems == ()
