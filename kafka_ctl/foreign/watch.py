@@ -266,8 +266,8 @@ class Watch:
     def __repr__(self) -> str:
         if self.failed is not None:
             return f"Watch of {self.address}, ended: {self.failed}"
-        now = self.summary
-        return f"Watch of {self.address}: {self.release}; {now}"
+        lost = ", connection lost" if self.lost else ""
+        return f"Watch of {self.address}{lost}: {self.release}; {self.summary}"
 
     # Time
 

@@ -76,14 +76,15 @@ def test_it_answers_on_loopback_and_leaves_nothing(server: EmbeddedServer) -> No
     assert four_letter_word(server.port, "ruok") == ""
 
 
-def test_data_survive_a_kill_on_the_same_port(server: EmbeddedServer) -> None:
+@pytest.mark.parametrize("again", ["start", "restart"])
+def test_data_survive_a_kill_on_the_same_port(server: EmbeddedServer, again: str) -> None:
     port = server.port
     with kazoo_at(server.address) as client:
         client.create("/brokers", b"kept")
     server.kill()
     assert not server.running
     assert four_letter_word(port, "ruok") == ""
-    server.restart()
+    getattr(server, again)()
     assert server.port == port
     with kazoo_at(server.address) as client:
         assert client.get("/brokers")[0] == b"kept"

@@ -126,15 +126,15 @@ class EmbeddedServer:
             raise
 
     def kill(self) -> None:
-        """End the server as kill -9 does. Its data stays, and `restart` brings it back on the same port."""
+        """End the server as kill -9 does. Its data stays; `start` and `restart` bring it back on the same port."""
         self.wanted = False
         if self.supervisor is not None:
+            self._any_port = False
             self._order("kill")
 
     def restart(self) -> None:
         """Kill the server if it runs and start it again: same port, same data, same sessions."""
         self.kill()
-        self._any_port = False
         self.start()
 
     def stop(self) -> None:

@@ -250,6 +250,16 @@ def test_a_controller_that_nobody_elected_is_doubted() -> None:
         assert "session" in watch.controller.doubt
 
 
+def test_a_lost_connection_is_named() -> None:
+    """What was read before is still shown."""
+    with played() as lab, watched(lab, seconds=5) as watch:
+        assert "connection lost" not in repr(watch)
+        lab.world.store.cut_off("watcher", False, False)
+        lab.run_until(lambda _: watch.lost, limit=30)
+        assert "zk:2181/kafka, connection lost: " in repr(watch)
+        assert watch.summary.partitions == 6
+
+
 def test_a_watch_that_is_closed_keeps_its_trace() -> None:
     with played() as lab:
         watch = watched(lab)
