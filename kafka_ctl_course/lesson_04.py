@@ -287,6 +287,7 @@ def cut(high_watermark, end, shared):
             "kill 1": "Broker 1 had the only copy that was left.",
             "catch_up": "Broker 2 does not lag; its process is gone.",
         },
+        praise={"reassign": lambda lab: "But this move waits for broker 2." if lab.reassignments() else None},
         why="A write needs members of the ISR, and members need brokers that run: give the partition another one.",
     ),
 )

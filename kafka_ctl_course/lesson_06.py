@@ -40,6 +40,8 @@ def predict_wrong(answer: tuple[tuple[str, bool], ...], truth: tuple[tuple[str, 
     if any(not isinstance(each, tuple) or len(each) != 2 for each in answer):
         return "Each part is a pair: the writer, and whether the leader epoch rises."
     who, rises = [each[0] for each in answer], [each[1] for each in answer]
+    if other := [each for each in who if each not in ("controller", "leader")]:
+        return f"The writer is 'controller' or 'leader'; you say {other[0]!r}."
     if who == ["controller"] * 3:
         return "Two of the three writes come from broker 1, the leader: look for its lines in the trace."
     if who[0] == "leader":
@@ -151,7 +153,8 @@ EXERCISES: tuple[Exercise, ...] = (
         ask=writers,
         example=(("no process", True), ("no process", True), ("no process", True)),
         parts=("the death", "the return", "the lag"),
-        names={"broker 1": "leader", "broker-1": "leader", "broker 4": "controller", "broker-4": "controller"},
+        names={"broker 1": "leader", "broker-1": "leader", "broker 4": "controller", "broker-4": "controller"}
+        | {"the leader": "leader", "the controller": "controller"},
         wrong=(predict_wrong,),
         why="The controller acts when a session ends and raises the leader epoch; the leader does the rest.",
     ),
@@ -194,6 +197,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "After a pause broker 3 catches up again.",
             "bounce": "The controller saw the session end, and wrote with a new leader epoch.",
             "expire_session": "The controller saw the session end, and wrote with a new leader epoch.",
+            "delay": "In a lab `delay` is for requests of the controller and their answers; fetches are not later.",
             "slow": "When a slow fetch arrives, broker 3 has everything; a leader adds such a follower to the ISR.",
             "shutdown": "In a controlled shutdown the controller takes the broker out of the ISR.",
             "reassign": "A reassignment raises the leader epoch, and the assignment is another one then.",

@@ -304,6 +304,7 @@ def safe_to_stop(lab, broker):
             "start 3": cut_off,
             "kill 1": last_member,
             "reassign": moved,
+            "delete_controller": "A new controller starts no broker and repairs no connection.",
             "elect_preferred": lambda lab: (
                 "Broker 1 is the preferred leader and leads. An election adds no replica to an ISR."
                 if lab.partition("orders", 0).leader == 1

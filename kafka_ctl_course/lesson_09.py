@@ -217,7 +217,7 @@ def at_startup(states):
             "delete_controller": written,
             "bounce": "This broker has forgotten the epoch that it had seen; the others have not.",
             "create_topic": "The next request is refused like the last one.",
-            "elect_preferred": "The election happens in ZooKeeper; the brokers refuse to hear of it.",
+            "elect_preferred": "The controller elects in ZooKeeper, and the brokers refuse its requests.",
         },
         praise={
             "delete_controller": "The new controller's epoch is no longer below what the brokers have seen.",

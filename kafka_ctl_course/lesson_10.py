@@ -258,7 +258,7 @@ def unused(lab: Lab) -> str | None:
     if wrong := [p for p in found if len(p.replicas) != 2]:
         return f"partition {wrong[0].partition} has the replicas {list(wrong[0].replicas)}; two were asked for."
     held = sum(4 in p.isr for p in found)
-    return None if held >= 2 else f"broker 4 holds {held} replica{'s' * (held != 1)} of orders."
+    return None if held >= 2 else f"broker 4 holds {held} replica{'s' * (held != 1)} of orders; two are enough."
 
 
 def refused_plan(lab: Lab) -> str | None:
@@ -327,6 +327,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "generate_reassignment": "This prints a plan; it has not been executed.",
             "execute_reassignment": refused_plan,
             "create_topic": "A new topic may use broker 4; `orders` stays where it is.",
+            "delete_topic": "A deletion takes the records, too.",
         },
         praise={
             "generate_reassignment": lambda lab: (

@@ -239,9 +239,10 @@ class Faults(Commands):
 
     @command
     def delay(self, source: int | str, target: int | str, seconds: float) -> None:
-        """Make everything that one broker sends to another, or to or from `zookeeper`, so much slower, until `heal`.
+        """Delay requests and answers from one broker to another, or to or from `zookeeper`, until `heal`.
 
-        Raises BadInput for a delay longer than a client of ZooKeeper waits: that is a cut.
+        The fetches of followers are not delayed: see `slow`. Raises BadInput for a delay longer than a client of
+        ZooKeeper waits: that is a cut.
         """
         from kafka_ctl.zookeeper.memory.session import DOWN, READ_TIMEOUT_FRACTION, UP
 

@@ -89,8 +89,8 @@ def command(method: Callable[..., object], args: tuple[object, ...], kwargs: Map
             continue
         try:
             held = given[name]
-            if isinstance(held, tuple) and str(parameter.annotation).startswith("str"):
-                raise TypeError  # a partition would become its name
+            if isinstance(held, tuple) and str(parameter.annotation).startswith(("str", "int")):
+                raise TypeError  # a partition would become its name, and what a lab says of a controller a list
             if isinstance(held, bytes) and parameter.annotation == "object":  # what a znode holds, if it is text
                 held = held.decode()
             value = plain(held)

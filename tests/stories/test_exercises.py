@@ -147,6 +147,7 @@ WRITTEN = (
     """{"0":[1,4],"1":[2,4],"2":[3,1],"3":[1,3],"4":[2,1],"5":[3,2]}}'\ndelete_controller"""
 )
 WAYS = (
+    ("04.4", "reassign '{\"orders-0\":[1,2,3]}'"),
     ("06.1", (("controller", True), ("broker 1", False), ("broker-1", False))),
     ("06.3", "run_for 7\nlag 3 orders 0"),
     ("07.3", "bounce 1"),

@@ -335,7 +335,7 @@ def test_numbers_of_a_data_frame() -> None:
 
 
 def test_a_negative_partition_is_none(prose: Prose) -> None:
-    """It is not the name of another topic, `o-`; a pair is not the name of a topic."""
+    """It is not the name of another topic, `o-`; a pair is not the name of a topic, nor the id of a broker."""
     with Lab(generation="2.4") as lab:
         before = lab.story
         for call in (
@@ -343,6 +343,7 @@ def test_a_negative_partition_is_none(prose: Prose) -> None:
             lambda: lab.elect_leaders("preferred", [("o", -1)]),
             lambda: lab.cancel_reassignment([("o", -1)]),
             lambda: lab.create_topic(("o", 1)),  # type: ignore[arg-type]
+            lambda: lab.kill(lab.controller),  # type: ignore[arg-type]
             lambda: Lab(brokers=bytearray(b"x")),
         ):
             with prose.refused(BadInput):
