@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import pytest
-
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.generation import Generation
 from kafka_ctl.lab import story
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.lab import Lab
@@ -18,7 +16,6 @@ from kafka_ctl.zookeeper.store import Create, Delete, Set
 
 Result = TypeVar("Result")
 QUIET = {"auto.leader.rebalance.enable": False}
-generations = pytest.mark.parametrize("generation", GENERATIONS)
 
 
 def settled(

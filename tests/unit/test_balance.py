@@ -61,7 +61,6 @@ def test_what_is_not_above_or_not_asked_says_so() -> None:
     assert [(row.prefers, row.leads) for row in rows] == [(10, 9), (0, 1), (0, 0), (0, 0)]
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 @pytest.mark.parametrize("story", [name for name in STORIES if name != "broker 1 is back, and not in sync"])
 def test_a_lab_foretells_its_next_check(generation: str, story: str) -> None:
     """Of each broker, as many elections as `lab.balance()` says; as a plug-in, the pure function does the same."""

@@ -9,7 +9,6 @@ from machines import Bench, bench, requests
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.controller.partition_machine import PartitionStateMachine, no_leader
 from kafka_ctl.election import Strategy
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
 from kafka_ctl.trace import Record
 
@@ -40,7 +39,6 @@ def put(stage: Bench, name: str, number: int, state: PartitionState) -> TopicPar
     return tp
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("move", MOVES, ids=named)
 def test_the_table_and_the_machine(move: tuple[PartitionState, PartitionState], generation: str) -> None:
     """A legal move is made; an illegal one is refused and recorded, and does not keep others from moving."""

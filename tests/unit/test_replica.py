@@ -8,7 +8,6 @@ from machines import Bench, bench, requests
 from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.errors import InvalidTransition
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.replica import INELIGIBLE, NEW, NON_EXISTENT, OFFLINE, ONLINE, REPLICA, STARTED, SUCCESSFUL, ReplicaState
 from kafka_ctl.requests import Response
 
@@ -49,7 +48,6 @@ def put(stage: Bench, partition: int, state: ReplicaState, broker: int = 3) -> R
     return replica
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("move", MOVES, ids=named)
 def test_the_table_and_the_machine(move: tuple[ReplicaState, ReplicaState], generation: str) -> None:
     """A legal move is made; an illegal one is refused and recorded, and does not keep others from moving."""

@@ -6,7 +6,7 @@ import pytest
 from prose import Prose
 
 from kafka_ctl.errors import BadInput, InvalidTransition, UnknownName
-from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.generation import Generation
 from kafka_ctl.partition import PARTITION, PartitionState
 from kafka_ctl.replica import INELIGIBLE, REPLICA, ReplicaState
 from kafka_ctl.table import Move, TransitionTable, short
@@ -30,7 +30,6 @@ PREVIOUS = {
 }
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_the_relation_is_kafkas(generation: str) -> None:
     """Every set of previous states, for every generation."""
     wanted = {state: set(previous.split()) for state, previous in PREVIOUS.items()}
@@ -41,7 +40,6 @@ def test_the_relation_is_kafkas(generation: str) -> None:
     assert [len(table.rows) for table in tables] == [8, 14 if generation == "2.4" else 13]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_all_states_are_in_their_table(generation: str) -> None:
     assert set(PARTITION[generation].states) == set(PartitionState)
     assert set(REPLICA[generation].states) == set(ReplicaState)

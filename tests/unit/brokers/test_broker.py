@@ -9,7 +9,6 @@ from labs import QUIET, play, process_of, until_quiet
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.broker import Broker, ShutdownReport
 from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.requests import (
     LeaderAndIsrRequest,
     PartitionState,
@@ -243,7 +242,6 @@ def test_a_changed_isr_keeps_the_epochs_of_the_deciding_controller(lab: Lab) -> 
     assert not [path for path in lab.znodes() if path.startswith("/isr_change_notification/")]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_each_isr_is_judged_at_its_turn(generation: str) -> None:
     """Of two that were late, the second has caught up before the first ISR is written: only that one shrinks.
 
@@ -259,7 +257,6 @@ def test_each_isr_is_judged_at_its_turn(generation: str) -> None:
         assert [r.topic for r in lab.trace.slice(action="shrink-isr")] == ["a"]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_new_process_that_nobody_asks_to_follow_is_late(generation: str) -> None:
     """Before broker epochs a controller may not see that a broker restarted (KAFKA-1120): it is sent nothing.
 
@@ -415,7 +412,6 @@ def test_a_request_under_way_is_lost_when_its_receiver_dies(lab: Lab) -> None:
     assert victim not in lab.partition("orders", 0).isr
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("later", [0.002, 0.004])
 def test_who_is_reported_to_lead_waits_for_an_isr_on_its_way(generation: str, later: float) -> None:
     """The answer to an expansion is lost; a second follower waits to join, and meanwhile a reassignment removes it.

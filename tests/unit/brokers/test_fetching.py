@@ -8,11 +8,9 @@ from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.follower import CatchUp
 from kafka_ctl.brokers.leader import FollowerFetch
 from kafka_ctl.cluster import LeaderAndIsr
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.requests import LeaderAndIsrRequest, PartitionState, StopReplicaRequest
 
 CALM = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True}
-generations = pytest.mark.parametrize("generation", GENERATIONS)
 
 
 def returned(generation: str, partitions: int) -> tuple[int, int]:
@@ -123,7 +121,6 @@ def test_a_partition_with_records_is_copied_by_itself() -> None:
         assert lab.violations == ()
 
 
-@generations
 def test_it_repeats(generation: str) -> None:
     runs = []
     for _ in range(2):
@@ -154,7 +151,6 @@ def test_what_becomes_of_a_fetcher(generation: str, fetchers: list[str]) -> None
         ] == fetchers
 
 
-@generations
 def test_the_next_epoch_of_one_leader(generation: str) -> None:
     """A follower dies: the others learn of the next epoch. 2.4 asks where the log of the leader's epoch ends."""
     with Lab(brokers=3, generation=generation, seed=1, config=CALM) as lab:
@@ -259,7 +255,6 @@ def waiting(lab: Lab, leader: int) -> list[tuple[int, int]]:
     return sorted((op.request.replica, op.request.offset) for op in found)
 
 
-@generations
 def test_an_idle_leader_has_a_fetch_of_each_follower(generation: str) -> None:
     """Each record releases them; each comes back from the new end of the log.
 
@@ -307,7 +302,6 @@ def test_a_record_ends_the_half_second_of_a_high_watermark() -> None:
         assert waiting(lab, 1) == [(2, 4), (3, 4)]
 
 
-@generations
 def test_a_leader_that_leads_no_more_lets_them_go(generation: str) -> None:
     """They wait at the next one then, the old leader among them."""
     with lab_with(2, generation) as lab:
@@ -321,7 +315,6 @@ def test_a_leader_that_leads_no_more_lets_them_go(generation: str) -> None:
         assert waiting(lab, 1) == [(2, 2), (3, 2)] and waiting(lab, 2) == []
 
 
-@generations
 def test_who_fetches_no_more_has_none(generation: str) -> None:
     """A follower that lags, and one whose process has ended; both have one again afterwards."""
     with lab_with(1, generation) as lab:

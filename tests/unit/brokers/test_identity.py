@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from labs import generations, play, process_of, until_quiet
+from labs import play, process_of, until_quiet
 from prose import Prose, source
 from tables import tabled
 
@@ -77,7 +77,6 @@ def test_which_ids_a_configuration_may_have(id: int, settings: dict[str, object]
 # In a cluster
 
 
-@generations
 def test_brokers_without_an_id_get_the_next_numbers(generation: str) -> None:
     with Lab(brokers=[1, None, None], generation=generation, seed=3) as lab:
         assert sorted(lab.brokers) == [1, 1001, 1002]
@@ -89,7 +88,6 @@ def test_brokers_without_an_id_get_the_next_numbers(generation: str) -> None:
             assert list(again.trace) == list(lab.trace)
 
 
-@generations
 def test_a_generated_id_outlives_the_process(generation: str) -> None:
     with Lab(brokers=[1, None], generation=generation, seed=3) as lab:
         play(lab, "kill 1001; settle; start 1001; settle")
@@ -128,7 +126,6 @@ def stopped(lab: Lab) -> tuple[str | None, str | None]:
     return last.error, last.detail
 
 
-@generations
 def test_a_changed_configuration_keeps_a_broker_from_starting(generation: str) -> None:
     with Lab(brokers=3, generation=generation, seed=3) as lab:
         play(lab, "shutdown 3; set_broker_id 3 7; start 3; settle")
@@ -144,7 +141,6 @@ def test_a_changed_configuration_keeps_a_broker_from_starting(generation: str) -
         assert "/brokers/ids/7" in lab.znodes()
 
 
-@generations
 def test_a_directory_of_another_broker_keeps_a_broker_from_starting(generation: str) -> None:
     with Lab(brokers=3, generation=generation, seed=3) as lab:
         play(lab, "kill 3; settle; set_meta 3 /d1 2; start 3; settle")

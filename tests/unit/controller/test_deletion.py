@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from labs import acting, by_hand, generations, play, settled, until_quiet
+from labs import acting, by_hand, play, settled, until_quiet
 from prose import Prose
 from tables import tabled
 
@@ -38,7 +38,6 @@ def is_gone(lab: Lab) -> bool:
     return "orders" not in known and not any("orders" in path for path in lab.znodes())
 
 
-@generations
 def test_nothing_is_left(generation: str) -> None:
     with opened(generation) as lab:
         until_quiet(lab.delete_topic, "orders")
@@ -49,7 +48,6 @@ def test_nothing_is_left(generation: str) -> None:
         assert lab.partition(*ORDERS).leader == 3
 
 
-@generations
 def test_the_order_of_things(generation: str) -> None:
     """Forget it, stop it, delete it, and only then away with it."""
     with opened(generation) as lab:
@@ -98,7 +96,6 @@ def test_stop_replica_requests_to_one_broker(generation: str, expected: int) -> 
 # Switched off, unknown, asked twice
 
 
-@generations
 def test_the_request_to_delete_a_topic_that_is_gone(generation: str) -> None:
     """A controller that dies between the last two znodes of a deletion leaves it; the next one takes it over.
 
@@ -118,7 +115,6 @@ def test_the_request_to_delete_a_topic_that_is_gone(generation: str) -> None:
         assert is_gone(lab)
 
 
-@generations
 def test_a_deletion_that_is_switched_off_is_forgotten(generation: str) -> None:
     with opened(generation, **{"delete.topic.enable": False}) as lab:
         since = len(lab.trace)
@@ -150,7 +146,6 @@ FORGOTTEN = {
 """What the controller logs of a request for a deletion that is switched off: when it comes, and at failover."""
 
 
-@generations
 def test_a_request_that_is_forgotten_is_logged_when_it_comes_and_at_failover(generation: str) -> None:
     with opened(generation, **{"delete.topic.enable": False}) as lab:
         until_quiet(lab.delete_topic, "orders")
@@ -176,7 +171,6 @@ def test_0_10_does_not_delete_unless_reported_to() -> None:
         assert lab.partition(*ORDERS).leader == 1
 
 
-@generations
 def test_what_the_tool_refuses(prose: Prose, generation: str) -> None:
     with opened(generation) as lab:
         play(lab, "kill 3; settle; delete_topic orders; settle")
@@ -188,7 +182,6 @@ def test_what_the_tool_refuses(prose: Prose, generation: str) -> None:
             lab.delete_topic("nowhere")
 
 
-@generations
 def test_requests_for_unknown_topics_are_removed(generation: str) -> None:
     with opened(generation) as lab:
         by_hand(lab, Create("/admin/delete_topics/nowhere"))
@@ -202,7 +195,6 @@ def test_requests_for_unknown_topics_are_removed(generation: str) -> None:
 # What halts it
 
 
-@generations
 def test_it_waits_for_a_dead_broker(generation: str) -> None:
     with opened(generation) as lab:
         play(lab, "kill 3; settle; delete_topic orders; settle")
@@ -219,7 +211,6 @@ def test_it_waits_for_a_dead_broker(generation: str) -> None:
         assert is_gone(lab)
 
 
-@generations
 def test_a_broker_that_dies_in_the_middle_makes_it_wait(generation: str) -> None:
     with opened(generation) as lab:
         lab.delete_topic("orders")
@@ -233,7 +224,6 @@ def test_a_broker_that_dies_in_the_middle_makes_it_wait(generation: str) -> None
         assert is_gone(lab)
 
 
-@generations
 def test_it_does_not_wait_for_a_running_reassignment(generation: str) -> None:
     """Kafka means it to, but marks the topic before it is queued, and so in vain; what it waits for is the target."""
     with opened(generation, brokers=5) as lab:
@@ -260,7 +250,6 @@ def test_what_is_on_its_way_stands_in_the_restored_assignment() -> None:
         assert (data["adding_replicas"], data["removing_replicas"]) == ({"0": [5]}, {"0": [3]})
 
 
-@generations
 def test_a_topic_that_is_queued_first_waits_for_its_reassignment(generation: str) -> None:
     """The order of two calls: queued first, the topic is halted, deleted after the move, and nothing is left."""
     waits = Generation(generation).but(deletion_waits_for_reassignment=True)
@@ -279,7 +268,6 @@ def test_a_topic_that_is_queued_first_waits_for_its_reassignment(generation: str
         assert {v.invariant for v in lab.violations} <= ({"I12"} if generation == "0.10" else set())
 
 
-@generations
 def test_each_topic_that_waits_is_halted_by_itself(generation: str) -> None:
     """Kafka 0.10.2.2, 2.0.1, 2.4.1: markTopicIneligibleForDeletion(Set(topic)) for each topic."""
     waits = Generation(generation).but(deletion_waits_for_reassignment=True)
@@ -320,7 +308,6 @@ def test_a_reassignment_of_a_dying_topic_is_not_begun() -> None:
         assert is_gone(lab)
 
 
-@generations
 def test_what_a_broker_could_not_delete_is_tried_again(generation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker answers with an error; the topic is ineligible until something resumes it."""
     real, failing = ReplicaManager.stop_replica, [2]
@@ -383,7 +370,6 @@ def test_0_10_refuses_partitions_of_a_dying_topic_also_if_there_are_none(generat
 # Failover
 
 
-@generations
 @pytest.mark.parametrize("moments", range(0, 40, 4))
 def test_the_next_controller_completes_it(generation: str, moments: int) -> None:
     with opened(generation) as lab:
@@ -393,7 +379,6 @@ def test_the_next_controller_completes_it(generation: str, moments: int) -> None
         assert is_gone(lab)
 
 
-@generations
 @pytest.mark.parametrize("goes", ["kill 1", "delete_controller"])
 def test_the_next_controller_waits_as_the_last_one_did(generation: str, goes: str) -> None:
     with opened(generation) as lab:
@@ -437,7 +422,6 @@ def test_0_10_waits_for_the_fetch_of_a_stopped_copy(generation: str, least: floa
         assert "orders" not in {p.topic for p in lab.partitions()}
 
 
-@generations
 def test_a_replica_without_a_state_ends_the_deletions_behind_it_too(generation: str) -> None:
     """The move of a partition that never had a leader has failed: its new replica is assigned, and has no state.
 

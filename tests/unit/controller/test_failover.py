@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from labs import QUIET, acting, by_hand, generations, play, process_of, settled, until_quiet
+from labs import QUIET, acting, by_hand, play, process_of, settled, until_quiet
 from prose import Prose
 from tables import text
 
@@ -206,7 +206,6 @@ def test_the_order_of_taking_over(generation: str, file: str) -> None:
         assert kept[: len(expected)] == expected
 
 
-@generations
 def test_metadata_comes_before_the_first_leader_and_isr(generation: str) -> None:
     """KAFKA-4443: brokers must know who is alive before they follow anybody."""
     with in_any(generation) as lab:
@@ -234,7 +233,6 @@ def test_the_first_metadata_of_a_new_controller(generation: str, states: int) ->
 # Work that is resumed
 
 
-@generations
 def test_everything_that_was_under_way_is_resumed(generation: str) -> None:
     """A reassignment that waits for 4, a deletion that waits for 5, an election that nobody heard of."""
     with in_any(generation, brokers=5, **{"auto.leader.rebalance.enable": False}) as lab:
@@ -260,7 +258,6 @@ def test_everything_that_was_under_way_is_resumed(generation: str) -> None:
 # Resignation
 
 
-@generations
 def test_who_resigns_stops_listening_and_sending(generation: str) -> None:
     """It knows nothing any more, and listens to `/controller` only."""
     with in_any(generation) as lab:
@@ -419,7 +416,6 @@ def test_what_waits_for_zookeeper_when_the_session_expires(generation: str, done
         assert [a.error for a in answers] == [None if done else "SESSIONEXPIRED"]
 
 
-@generations
 def test_the_epoch_rises_with_every_controller(generation: str) -> None:
     with in_any(generation) as lab:
         for epoch in (1, 2, 3, 4):

@@ -19,7 +19,6 @@ from kafka_ctl.replica import INELIGIBLE, SUCCESSFUL
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
 from kafka_ctl.requests import StopReplicaRequest
 
-generations = pytest.mark.parametrize("generation", GENERATIONS)
 CALM = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True, "unclean.leader.election.enable": False}
 OFFLINE, IMBALANCE = "OfflinePartitionsCount", "PreferredReplicaImbalanceCount"
 TOPICS, PARTITIONS = "GlobalTopicCount", "GlobalPartitionCount"
@@ -59,7 +58,6 @@ SINCE_2_4 = {
 THERE = {"0.10": ALWAYS, "2.0": ALWAYS | SINCE_2_0, "2.4": ALWAYS | SINCE_2_0 | SINCE_2_4}
 
 
-@generations
 def test_each_generation_has_the_metrics_that_kafka_registers(generation: str) -> None:
     """As `newGauge` and `newMeter` name them at the three tags; timers come when they have been used."""
     with cluster(generation) as lab:
@@ -79,7 +77,6 @@ def test_every_metric_has_a_source_and_is_computed() -> None:
         assert all(".scala" in source for source in metric.sources.values()), metric
 
 
-@generations
 @tabled
 def test_what_a_controller_shows(
     generation: str,
@@ -103,7 +100,6 @@ def test_what_a_controller_shows(
             assert {rest[name] for name in ("ActiveControllerCount", *COUNTS) if name in rest} == {0}
 
 
-@generations
 def test_the_next_controller_takes_the_gauges_over(generation: str) -> None:
     with cluster(generation) as lab:
         lab.kill(1)
@@ -115,7 +111,6 @@ def test_the_next_controller_takes_the_gauges_over(generation: str) -> None:
         assert shown(lab, 1, "ActiveControllerCount", OFFLINE, IMBALANCE) == (0, 0, 0)
 
 
-@generations
 def test_who_resigns_shows_nothing(generation: str) -> None:
     with cluster(generation) as lab:
         until_quiet(lab.kill, 2)
@@ -225,7 +220,6 @@ def test_a_count_that_fails_stops_those_after_it(generation: str) -> None:
         assert shown(lab, 1, OFFLINE, IMBALANCE, TOPICS, PARTITIONS) == (1, 0, 1, 3)
 
 
-@generations
 def test_gauges_change_nothing_in_a_run(generation: str) -> None:
     with cluster(generation) as lab, cluster(generation) as other:
         for one in (lab, other):
@@ -242,7 +236,6 @@ def test_gauges_change_nothing_in_a_run(generation: str) -> None:
 # Brokers
 
 
-@generations
 def test_what_a_broker_shows_of_its_replicas(generation: str) -> None:
     names = "LeaderCount", "PartitionCount", "UnderReplicatedPartitions"
     with cluster(generation) as lab:
@@ -298,7 +291,6 @@ def test_copies_in_a_log_directory_that_failed_are_offline(generation: str) -> N
         assert lab.metrics(2)["OfflineReplicaCount"] == 0
 
 
-@generations
 def test_isr_changes_are_counted_by_their_leader(generation: str) -> None:
     with cluster(generation) as lab:
         before = lab.metrics(1)["IsrShrinksPerSec"]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from labs import QUIET, acting, by_hand, generations, play, settled, until_quiet
+from labs import QUIET, acting, by_hand, play, settled, until_quiet
 from tables import tabled
 
 from kafka_ctl import Generation, Lab, TopicPartition
@@ -62,7 +62,6 @@ TABLE = [
 """OAR = 1,2,3 and RAR = 4,5,6: AR, leader and ISR at each step, as in Kafka's comment on onPartitionReassignment."""
 
 
-@generations
 def test_the_steps_are_those_of_kafkas_own_table(generation: str) -> None:
     with opened(generation) as lab:
         until_quiet(lab.reassign, {ORDERS: [4, 5, 6]}, through="zookeeper")
@@ -173,7 +172,6 @@ def test_how_often_the_leader_epoch_rises(
         assert lab.partition(*ORDERS).leader_epoch == raised
 
 
-@generations
 def test_another_order_makes_another_preferred_leader_and_moves_nothing(generation: str) -> None:
     with opened(generation) as lab:
         since = len(lab.trace)
@@ -186,7 +184,6 @@ def test_another_order_makes_another_preferred_leader_and_moves_nothing(generati
         assert lab.partition(*ORDERS).leader == 3
 
 
-@generations
 def test_a_move_waits_for_a_dead_target_and_goes_on_when_it_is_there(generation: str) -> None:
     with opened(generation, (1, 2)) as lab:
         until_quiet(lab.kill, 4)
@@ -205,7 +202,6 @@ def test_a_move_waits_for_a_dead_target_and_goes_on_when_it_is_there(generation:
         assert "/admin/reassign_partitions" not in lab.znodes()
 
 
-@generations
 @pytest.mark.parametrize("goes", ["kill 1", "delete_controller"])
 def test_the_next_controller_goes_on(generation: str, goes: str) -> None:
     """The controller dies, or is another one, while the new replicas catch up."""
@@ -220,7 +216,6 @@ def test_the_next_controller_goes_on(generation: str, goes: str) -> None:
         assert lab.reassignments() == []
 
 
-@generations
 @pytest.mark.parametrize("moments", range(0, 60, 6))
 def test_the_controller_may_die_at_any_moment_of_a_move(generation: str, moments: int) -> None:
     """AR is written last, so that the next controller can go on from any point."""
@@ -470,7 +465,6 @@ def test_the_api_looks_for_the_controller_of_the_moment() -> None:
         assert lab.partition(*ORDERS).replicas == (3, 4)
 
 
-@generations
 def test_a_move_that_is_running_stops_a_second_request(generation: str) -> None:
     with opened(generation, (1, 2)) as lab:
         until_quiet(lab.kill, 4)
@@ -484,7 +478,6 @@ def write(lab: Lab, path: str, content: object) -> None:
     by_hand(lab, (Set if path in lab.znodes() else Create)(path, json.dumps(content).encode()))
 
 
-@generations
 def test_adding_partitions_keeps_what_is_moving(generation: str) -> None:
     """The tool writes back what it has read: since 2.4 also what is being added and removed."""
     with opened(generation, [1, 2], brokers=3) as lab:
@@ -527,7 +520,6 @@ def test_2_4_groups_a_plan_by_topic_before_it_is_written(generation: str, plan: 
     assert [tp.topic for tp in as_written(targets, Generation(generation))] == written.split()
 
 
-@generations
 def test_the_assignment_of_a_topic_whose_znode_has_just_gone(generation: str) -> None:
     """Kafka 0.10.2.2: utils/ZkUtils.scala, updatePersistentPath creates it; 2.0.1: setTopicAssignmentRaw fails.
 
@@ -549,7 +541,6 @@ def test_the_assignment_of_a_topic_whose_znode_has_just_gone(generation: str) ->
             assert 4 not in env.context.assigned(tp)
 
 
-@generations
 def test_the_version_of_a_request_is_not_looked_at(generation: str) -> None:
     """Kafka 2.0.1: zk/ZkData.scala, ReassignPartitionsZNode.decode; 0.10.2.2: utils/ZkUtils.scala,
     parsePartitionReassignmentData."""

@@ -8,7 +8,7 @@ core/src/test/scala/unit/kafka/admin/LeaderElectionCommandTest.scala
 import json
 
 import pytest
-from labs import QUIET, acting, generations, play, process_of, settled, until_quiet
+from labs import QUIET, acting, play, process_of, settled, until_quiet
 from prose import Prose, source
 
 from kafka_ctl import Lab
@@ -47,7 +47,6 @@ def logged(lab: Lab, since: int, action: str) -> list[dict[str, object]]:
 # On request
 
 
-@generations
 def test_the_preferred_replica_gets_its_partition_back(generation: str) -> None:
     with drifted(generation, 2, 2) as lab:
         before = lab.partition(*ORDERS)
@@ -110,7 +109,6 @@ def test_whoever_leads_already_is_elected_again_by_2_0_only(generation: str, rai
         assert "/admin/preferred_replica_election" not in lab.znodes()
 
 
-@generations
 def test_a_dead_preferred_replica_is_not_elected(generation: str) -> None:
     with drifted(generation) as lab:
         until_quiet(lab.kill, 3)
@@ -122,7 +120,6 @@ def test_a_dead_preferred_replica_is_not_elected(generation: str) -> None:
         assert "/admin/preferred_replica_election" not in lab.znodes()
 
 
-@generations
 def test_a_new_controller_runs_the_elections_that_were_requested_for(generation: str) -> None:
     with drifted(generation) as lab:
         lab.kill(1)
@@ -137,7 +134,6 @@ def test_a_new_controller_runs_the_elections_that_were_requested_for(generation:
 # By itself
 
 
-@generations
 @pytest.mark.parametrize(
     ("partitions", "not_preferred", "percentage", "elected"), [(10, 1, 10, False), (10, 2, 10, True), (2, 1, 50, False)]
 )
@@ -156,7 +152,6 @@ def test_the_imbalance_must_exceed_the_percentage(
         assert ratios[3] == (0.0 if elected and len(imbalance) > 1 else not_preferred / partitions)
 
 
-@generations
 def test_a_partition_without_replicas_ends_the_look_at_the_balance(generation: str) -> None:
     """Kafka 0.10.2.2, 2.0.1, 2.4.1: controller/KafkaController.scala, `groupBy { assignedReplicas.head }`."""
     with drifted(generation, automatic=True) as lab:
@@ -166,7 +161,6 @@ def test_a_partition_without_replicas_ends_the_look_at_the_balance(generation: s
         assert "head of empty list" in lab.trace.slice(action="error_processing").text()
 
 
-@generations
 def test_nothing_is_rebalanced_while_partitions_move(generation: str) -> None:
     settings = {"leader.imbalance.check.interval.seconds": 20}
     with drifted(generation, automatic=True, **settings) as lab:
@@ -181,7 +175,6 @@ def test_nothing_is_rebalanced_while_partitions_move(generation: str) -> None:
         assert lab.partition(*ORDERS).leader == 3
 
 
-@generations
 def test_a_broker_that_is_down_gets_nothing(generation: str) -> None:
     settings = {"leader.imbalance.check.interval.seconds": 20}
     with drifted(generation, automatic=True, **settings) as lab:
@@ -193,7 +186,6 @@ def test_a_broker_that_is_down_gets_nothing(generation: str) -> None:
         assert not [r for r in lab.trace[since:] if r.action == "preferred_done"]
 
 
-@generations
 def test_it_can_be_switched_off(generation: str) -> None:
     with drifted(generation) as lab:
         lab.run_for(700)
@@ -232,7 +224,6 @@ def test_the_next_look_comes_at_a_fixed_time_or_when_the_last_is_over(generation
             assert started[first + 1] - done[first] == pytest.approx(60)
 
 
-@generations
 def test_the_first_look_comes_after_five_seconds_and_then_one_every_five_minutes(generation: str) -> None:
     with Lab(brokers=1, generation=generation, seed=1, costs=Costs()) as lab:
         ready = next(r.time_ms for r in lab.trace if r.action == "ready")

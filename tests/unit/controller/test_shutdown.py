@@ -4,7 +4,7 @@ import asyncio
 import itertools
 
 import pytest
-from labs import QUIET, acting, generations, play, process_of, settled, until_quiet
+from labs import QUIET, acting, play, process_of, settled, until_quiet
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.brokers.follower import State
@@ -25,7 +25,6 @@ def ask(lab: Lab, request: ControlledShutdownRequest, receiver: int = 1) -> Resp
     return lab.world.run(lab.world.network.call(request.broker, receiver, request))[0]
 
 
-@generations
 def test_leaderships_move_and_copies_stop(generation: str) -> None:
     with opened(generation, {0: [3, 1, 2], 1: [1, 2, 3], 2: [2, 3, 1]}) as lab:
         since = len(lab.trace)
@@ -42,7 +41,6 @@ def test_leaderships_move_and_copies_stop(generation: str) -> None:
         assert lab.brokers[3].state == "down"
 
 
-@generations
 def test_the_next_leader_is_the_first_in_order_that_is_in_sync(generation: str) -> None:
     """KAFKA-3670: in the order of the assignment, not of the ISR."""
     with opened(generation, {0: [3, 1, 2]}) as lab:
@@ -52,7 +50,6 @@ def test_the_next_leader_is_the_first_in_order_that_is_in_sync(generation: str) 
         assert lab.partition("orders", 0).leader == 1
 
 
-@generations
 def test_a_single_replica_is_left_alone_and_does_not_count(generation: str) -> None:
     with opened(generation, {0: [3], 1: [1]}) as lab:
         since = len(lab.trace)
@@ -62,7 +59,6 @@ def test_a_single_replica_is_left_alone_and_does_not_count(generation: str) -> N
         assert lab.partition("orders", 0).isr == (() if generation == "0.10" else (3,))  # unclean is 0.10's default
 
 
-@generations
 def test_what_cannot_move_is_reported_after_three_attempts(generation: str) -> None:
     """Nobody else is in sync: the broker asks three times, five seconds apart, and leaves all the same."""
     with opened(generation, {0: [3, 2], 1: [3, 1]}) as lab:
@@ -77,7 +73,6 @@ def test_what_cannot_move_is_reported_after_three_attempts(generation: str) -> N
         assert lab.partition("orders", 1).leader == 1
 
 
-@generations
 def test_a_leaving_broker_starts_no_fetcher(generation: str) -> None:
     """It is told to follow its successor (not in 2.0), but does not fetch, and so stays out of the ISR."""
     with opened(generation, {0: [3, 2], 1: [3, 1]}) as lab:
@@ -92,7 +87,6 @@ def test_a_leaving_broker_starts_no_fetcher(generation: str) -> None:
         assert lab.violations == ()
 
 
-@generations
 def test_other_fetchers_of_a_leaving_broker_go_on(generation: str) -> None:
     """The controller is cut off: nobody stops the copy that 3 follows, and it stays in sync until 3 is gone."""
     with opened(generation, {0: [2, 3]}) as lab:
@@ -102,7 +96,6 @@ def test_other_fetchers_of_a_leaving_broker_go_on(generation: str) -> None:
         assert lab.produce("orders", 0).acknowledged
 
 
-@generations
 def test_it_can_be_switched_off(generation: str) -> None:
     with opened(generation, {0: [3, 1]}, **{"controlled.shutdown.enable": False}) as lab:
         since = len(lab.trace)
@@ -112,7 +105,6 @@ def test_it_can_be_switched_off(generation: str) -> None:
         assert lab.partition("orders", 0).leader == 1
 
 
-@generations
 def test_the_controller_may_leave_too(generation: str) -> None:
     with opened(generation, {0: [1, 2, 3]}) as lab:
         assert lab.shutdown(1) == (1, (), None)
@@ -124,7 +116,6 @@ def test_the_controller_may_leave_too(generation: str) -> None:
 # What is refused
 
 
-@generations
 def test_an_unknown_broker_and_a_broker_that_is_no_controller(generation: str) -> None:
     with opened(generation, {0: [1, 2]}) as lab:
         response = ask(lab, ControlledShutdownRequest(9))
@@ -317,7 +308,6 @@ def test_2_2_and_later_tell_the_old_controllers_clients_to_look_again() -> None:
     assert answered == {"2.0": False, "2.4": True}
 
 
-@generations
 def test_who_is_killed_before_it_hears_is_dead(generation: str) -> None:
     """Told to leave, and killed at the same moment: a process that is dead does not begin to leave."""
     with opened(generation, {0: [2, 1]}) as lab:
@@ -332,7 +322,6 @@ def test_who_is_killed_before_it_hears_is_dead(generation: str) -> None:
         assert lab.partition("orders", 0).isr == (1, 2)
 
 
-@generations
 def test_a_move_to_a_broker_that_is_leaving_need_not_end(generation: str) -> None:
     """It starts no fetcher, though its process is still there when all else is at rest. Walks have found it."""
     story = """disconnect 1 zookeeper\ncreate_topic c partitions=1 replication_factor=1

@@ -31,7 +31,6 @@ def described(generation: str = "2.0", **options: object) -> Lab:
     return Lab.from_description(DESCRIBED, generation=generation, brokers=RACKS, **options)
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_broker_by_broker(generation: str) -> None:
     """The numbers can be counted by hand, and the session takes its timeout of 6 s."""
     found = drill(described(generation, costs={"zookeeper_tick": 0.0}), "any one")
@@ -57,7 +56,6 @@ def test_pairs_are_below_min_isr() -> None:
     assert found["brokers 1 and 2 die"].skew == 1.0
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_deletion_interrupts_nothing(generation: str, enabled: bool) -> None:
     """Its partitions are in none of Kafka's gauges; where topics cannot be deleted, they stay and count."""

@@ -41,7 +41,6 @@ def elections(trace: Trace) -> set[tuple[object, ...]]:
     return found
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_what_is_inferred_is_what_happened(generation: str) -> None:
     """A failover, a return, a controlled shutdown, a preferred election: the lab's own trace has the same elections."""
     with played(generation) as lab, watched(lab) as watch:

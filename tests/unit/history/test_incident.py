@@ -170,7 +170,6 @@ def test_a_topic_that_is_made_again(tmp_path: Path) -> None:
     assert len(isr_changes(replay(path))) == 2 * 59
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_changes_of_isrs_in_logs(generation: str, tmp_path: Path) -> None:
     """Each change by a leader that a controller reads is found, also where its line has no version."""
     run = Lab(brokers=3, generation=generation, config={"replica.lag.time.max.ms": 1000})

@@ -63,7 +63,6 @@ def moves(trace: Trace, with_isr: bool) -> list[str]:
     )
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_a_lab_and_its_logs(generation: str, tmp_path: Path) -> None:
     """The same moves, leaders, ISRs, controller and brokers."""
     lab = lab_of(generation)
@@ -83,7 +82,6 @@ def test_a_lab_and_its_logs(generation: str, tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_recordings_of_real_kafka(generation: str, tmp_path: Path) -> None:
     """The last leaders and ISRs are those that the real ZooKeeper had. The recorded lines have no times."""
     logs = sorted((RECORDED / "logs" / generation).glob("*.xz"))[::8]
@@ -226,7 +224,6 @@ def test_an_epoch_without_logs(tmp_path: Path, prose: Prose) -> None:
     prose("\n".join(replay(tmp_path).missing))
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 @pytest.mark.parametrize("broker", [1, 2, 3])
 def test_a_broker_whose_clock_is_an_hour_ahead(generation: str, broker: int, tmp_path: Path) -> None:
     """Its epochs come late; it is the same cluster, and no epoch is missing."""

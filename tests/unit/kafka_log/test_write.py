@@ -359,7 +359,6 @@ def moved(records: list[LogLine] | list[Record], kind: str) -> list[tuple[object
     return [(r.actor, r.topic, r.partition, r.broker, r.source, r.target, bool(r.error)) for r in made]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_every_line_is_understood(trace: Trace, generation: str) -> None:
     """What is written as a log and read as a log is the same story."""
     known = parsed(trace.kafka_log("state-change", generation))
@@ -396,7 +395,6 @@ def test_a_broker_caches_what_its_own_request_names(generation: str) -> None:
     assert [(r, o) for r, o in cached if ("3" in r.split(", ")) != ("3" in o.split(", "))] == []
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_broker_that_does_not_know_its_id_yet_writes_nothing(generation: str) -> None:
     with Lab(brokers=[None, 1], generation=generation, seed=1) as lab:
         until_quiet(lab.create_topic, "orders", assignment={0: [1001, 1]})

@@ -523,7 +523,6 @@ def test_a_fault_that_cannot_be_is_refused(prose: Prose, call: object) -> None:
         assert lab.story.removeprefix(before) in ("", "refused write_znode /a/b/c x\n")
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_an_order_does_not_keep_time_from_ending(generation: str) -> None:
     """Where one event is pending that renews itself, periodic checks come in their turn, and `run_for` ends."""
     with Lab(generation=generation) as lab:

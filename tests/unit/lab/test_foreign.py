@@ -28,7 +28,6 @@ def eventful(generation: str) -> Lab:
     return lab
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_the_lab_is_what_was_read(generation: str) -> None:
     """Partitions with their epochs and versions, racks, settings, the controller, and requests; and so is its story."""
     with eventful(generation) as real, taken_over(real) as lab:

@@ -16,7 +16,7 @@ from tables import tabled
 from kafka_ctl import Costs, Lab, TopicPartition
 from kafka_ctl.brokers.broker import ShutdownReport
 from kafka_ctl.errors import BadInput, ConditionNotMet, KafkaCtlError, UnknownName
-from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.generation import Generation
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import COMMANDS
 
@@ -85,7 +85,6 @@ def test_the_seed_decides_who_is_first() -> None:
     assert winners == {1, 2, 3}
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_every_generation_runs(generation: str) -> None:
     with Lab(generation=generation) as lab:
         until_quiet(lab.create_topic, "orders", partitions=3, replication_factor=2)

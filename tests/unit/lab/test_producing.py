@@ -45,7 +45,6 @@ def reported(lab: Lab, action: str) -> list[tuple[int | None, str | None]]:
     return [(r.broker, r.detail) for r in lab.trace if r.kind == "broker" and r.action == action]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_every_replica_gets_what_was_produced(prose: Prose, generation: str) -> None:
     with lab_with([1, 2, 3], generation) as lab:
         assert lab.log("orders", 0) == [] == lab.logs()
@@ -196,7 +195,6 @@ def restart_behind_a_leader_that_stands_still(generation: str | Generation) -> L
     return lab
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_truncation_to_the_high_watermark_loses_acknowledged_records(generation: str) -> None:
     """KIP-101 ended that: a follower drops nothing before it has asked its leader."""
     with restart_behind_a_leader_that_stands_still(generation) as lab:
@@ -216,7 +214,6 @@ def test_a_follower_ahead_of_its_leader_stops_rather_than_lose_records() -> None
         assert values(lab)[1] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_unclean_election_loses_acknowledged_records(generation: str) -> None:
     """The one in sync dies, the one that lagged leads. What the first one had goes when it returns; in 0.10 only what
     makes it longer than its leader goes, and the two logs stay different (KIP-101)."""
@@ -261,7 +258,6 @@ def test_who_may_join_the_isr(joins_early: bool) -> None:
         assert leader.can_join_isr(tp, 2)
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_follower_joins_at_the_high_watermark(generation: str) -> None:
     """Of 50 records below it and 50 above it, each a fetch, only the first 50 must be copied before.
 
@@ -274,7 +270,6 @@ def test_a_follower_joins_at_the_high_watermark(generation: str) -> None:
         assert (steps.index("expand-isr"), steps.count("copy")) == (50, 100)
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_silent_follower_leaves_the_isr_when_there_is_something_it_lacks(generation: str) -> None:
     """In every generation, so that producers need not wait for ever; without records see KAFKA-7152."""
     with lab_with([1, 2], generation) as lab:
@@ -286,7 +281,6 @@ def test_a_silent_follower_leaves_the_isr_when_there_is_something_it_lacks(gener
         assert values(lab) == {1: [1], 2: [1]}
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_records_wait_while_a_new_isr_is_being_written(generation: str) -> None:
     """Without ZooKeeper that takes long: the producer gives up, and the records are appended then.
 
@@ -323,7 +317,6 @@ def test_two_runs_are_compared_by_their_records_as_well() -> None:
         assert differ["I4 nothing-acknowledged-is-lost orders-0"][0] is None
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_without_a_producer_there_are_no_logs(generation: str) -> None:
     with lab_with([1, 2, 3], generation) as lab:
         until_quiet(lab.kill, 1)

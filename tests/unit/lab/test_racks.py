@@ -5,9 +5,7 @@ from labs import play, until_quiet
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput
-from kafka_ctl.generation import GENERATIONS
 
-generations = pytest.mark.parametrize("generation", GENERATIONS)
 CASES = [
     ("a,a,b,b", [[1, 3], [3, 1]], {2: (2, 4), 3: (4, 1), 4: (1, 4), 5: (3, 1)}),
     (
@@ -23,7 +21,6 @@ CASES = [
 it was called as `addPartitions` calls it."""
 
 
-@generations
 @pytest.mark.parametrize(("racks", "topic", "added"), CASES, ids=[racks for racks, _, _ in CASES])
 def test_added_partitions_keep_racks_apart(
     generation: str, racks: str, topic: list[list[int]], added: dict[int, tuple[int, ...]]
@@ -35,7 +32,6 @@ def test_added_partitions_keep_racks_apart(
         assert {p.partition: p.replicas for p in lab.partitions() if p.partition >= len(topic)} == added
 
 
-@generations
 def test_only_registered_brokers_count(generation: str) -> None:
     """Broker 3 is down: the pattern goes on with those that are there, though one rack is missing then."""
     with Lab(brokers={1: "a", 2: "a", 3: "b"}, generation=generation, seed=1) as lab:
@@ -44,7 +40,6 @@ def test_only_registered_brokers_count(generation: str) -> None:
         assert [p.replicas for p in lab.partitions()] == [(3, 1), (2, 1), (1, 2)]
 
 
-@generations
 def test_racks_that_only_some_brokers_have(generation: str) -> None:
     """Refused, and nothing is written; in Kafka's words, who has none at the end."""
     with Lab(brokers={1: "a", 2: None, 3: "b"}, generation=generation, seed=1) as lab:

@@ -12,7 +12,6 @@ from labs import until_quiet
 from prose import Prose
 
 from kafka_ctl import BadInput, Costs, Generation, Lab
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace.timing import Timing, timing
 from kafka_ctl_course.figures.lanes import lanes
 
@@ -101,7 +100,6 @@ def death_and_return(generation: str, partitions: int) -> tuple[float, float]:
         return died / partitions, back / partitions
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_return_is_work_for_each_partition_as_a_death_is(generation: str) -> None:
     """However many there are: four times as many cost four times as much."""
     few, many = (death_and_return(generation, partitions) for partitions in (60, 240))

@@ -164,7 +164,6 @@ def test_a_new_leader_does_not_know_where_consumers_may_be(generation: str, late
         eventually(lambda: listed(lab, last, -1, leader=2)["offset"] == 2)
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_where_a_log_ends(generation: str) -> None:
     """For a consumer at the high watermark; version 0 has the first offset of the segment behind it.
 
@@ -481,7 +480,6 @@ def test_offsets_are_deleted_but_not_of_topics_that_are_read(lab: Lab) -> None:
     ]
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_offsets_go_with_their_topic(generation: str) -> None:
     """Whoever deletes it; a DeleteTopics that does not wait is answered with a timeout.
 
@@ -511,7 +509,6 @@ def test_offsets_go_with_their_topic(generation: str) -> None:
         assert kept() == [-1]
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_topics_that_may_not_be_deleted(generation: str) -> None:
     """Before KIP-322 no broker looks at the setting: the controller removes the request, whose time runs out.
 

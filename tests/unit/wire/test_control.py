@@ -99,7 +99,6 @@ def test_bytes_of_metadata(partitions: int, sizes: tuple[int, int, int]) -> None
         assert len(body(UpdateMetadataRequest(1, 1, many, (1, 2, 3)), version)) - len(empty) == size
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_the_controller_speaks_over_sockets(generation: str) -> None:
     """And what brokers do is still caused by what it sent: records travel beside the bytes.
 

@@ -21,7 +21,6 @@ STATE = '{"controller_epoch":1,"leader":3,"version":1,"leader_epoch":1,"isr":[1,
 """What somebody wrote by hand: the leader is not in the ISR."""
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_elections_are_decided_again_as_they_were(generation: str) -> None:
     """From what the record says, for every strategy that occurred."""
     trace = eventful(generation)
