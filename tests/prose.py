@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
 import pytest
 
@@ -127,6 +128,17 @@ class Prose:
         with pytest.raises(errors) as caught:
             yield caught
         self(f"{type(caught.value).__name__}: {caught.value}")
+
+    def refuses(self, error: type[BaseException], call: Callable[..., object], /, *args: Any, **given: Any) -> None:
+        """The next sentence is the message of the error of this call: `prose.refuses(BadInput, lab.kill, 9)`."""
+        with self.refused(error):
+            call(*args, **given)
+
+
+def refuses(error: type[BaseException], words: str, call: Callable[..., object], /, *args: Any, **given: Any) -> None:
+    """A call ends with this error, in whose message these words are found: a regular expression."""
+    with pytest.raises(error, match=words):
+        call(*args, **given)
 
 
 def source(value: object) -> str:

@@ -153,8 +153,7 @@ def test_a_dead_first_leader_is_replaced_by_the_next_higher() -> None:
 )
 def test_wrong_arguments(prose: Prose, call: Callable[[], object]) -> None:
     """The error names the argument and its form."""
-    with prose.refused(BadInput):
-        call()
+    prose.refuses(BadInput, call)
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,7 @@ def test_the_brokers_are_several(prose: Prose) -> None:
         (election.controlled_shutdown_leader, several, several, several, 1),
         (election.head_of_isr, several, several, several, 1),
     ):
-        with prose.refused(BadInput):
-            elect(*asked)
+        prose.refuses(BadInput, elect, *asked)
 
 
 @given(brokers, brokers, brokers)

@@ -67,14 +67,12 @@ def test_an_illegal_move_says_from_where_it_is_legal(prose: Prose) -> None:
 
 @pytest.mark.parametrize("look", [DOOR.previous, DOOR.following])
 def test_an_unknown_state_lists_the_known_ones(prose: Prose, look: object) -> None:
-    with prose.refused(UnknownName):
-        look("Ajar")
+    prose.refuses(UnknownName, look, "Ajar")
 
 
 def test_an_unsound_table_is_refused(prose: Prose) -> None:
     """A move that stands twice, a state that nothing leads to."""
-    with prose.refused(BadInput):
-        TransitionTable("door", "Shut", "none", (*ROWS, ROWS[0]))
+    prose.refuses(BadInput, TransitionTable, "door", "Shut", "none", (*ROWS, ROWS[0]))
     with prose.refused(BadInput):
         TransitionTable("door", "Shut", "none", (*ROWS, Move("Gone", "Shut", "mend", "it is back")))
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from labs import play, process_of, until_quiet
-from prose import Prose, source
+from prose import Prose, refuses, source
 from tables import tabled
 
 from kafka_ctl import Generation, Lab
@@ -70,8 +70,7 @@ def test_which_ids_a_configuration_may_have(id: int, settings: dict[str, object]
     if reported is None:
         assert check_configured(id, DEFAULTS | settings) == id
     else:
-        with pytest.raises(BadInput, match=rf"^requirement failed: .*{reported}"):
-            check_configured(id, DEFAULTS | settings)
+        refuses(BadInput, rf"^requirement failed: .*{reported}", check_configured, id, DEFAULTS | settings)
 
 
 # In a cluster
@@ -191,10 +190,8 @@ def test_brokers_join_a_running_cluster(prose: Prose) -> None:
         play(lab, "add_broker broker=5 rack=r1; add_broker; settle")
         assert sorted(lab.brokers) == [1, 5, 1001]
         assert lab.brokers[5].rack == "r1"
-        with prose.refused(BadInput):
-            lab.add_broker(5)
-        with pytest.raises(BadInput, match=r"not greater than reserved.broker.max.id"):
-            lab.add_broker(1001)
+        prose.refuses(BadInput, lab.add_broker, 5)
+        refuses(BadInput, r"not greater than reserved.broker.max.id", lab.add_broker, 1001)
 
 
 def test_it_is_reported_and_shown() -> None:
@@ -228,8 +225,7 @@ def test_what_is_no_id_is_refused(prose: Prose, call: Callable[[Lab], None]) -> 
     with Lab(brokers=2, seed=3) as lab:
         lab.kill(1)
         before = lab.story
-        with prose.refused(BadInput):
-            call(lab)
+        prose.refuses(BadInput, call, lab)
         assert lab.story == before
         assert sorted(lab.brokers) == [1, 2]
 
@@ -258,8 +254,7 @@ def test_what_says_an_id_is_shown(prose: Prose) -> None:
     view = lab.identity(3)
     assert view.problem == decided(lab, 3) and view.files["/d1"].text == "version=0\nbroker.id=2\n"
     prose(repr(broker_identity(view)))
-    with pytest.raises(UnknownName, match="broker 9"):
-        lab.identity(9)
+    refuses(UnknownName, "broker 9", lab.identity, 9)
 
 
 def decided(lab: Lab, broker: int) -> str | None:

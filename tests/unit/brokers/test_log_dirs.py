@@ -4,7 +4,7 @@ import json
 
 import pytest
 from labs import process_of, until_quiet
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.errors import ApiException, BadInput
@@ -128,8 +128,7 @@ def test_a_directory_that_failed_takes_nothing_and_gives_nothing() -> None:
         lab.fail_log_dir(1)  # /d0, with the copy in it
         lab.settle()
         for path in ("/d0", "/d1"):
-            with pytest.raises(ApiException, match="KAFKA_STORAGE_ERROR"):
-                lab.execute_reassignment(plan([1, 2], [path, "any"]))
+            refuses(ApiException, "KAFKA_STORAGE_ERROR", lab.execute_reassignment, plan([1, 2], [path, "any"]))
         assert lab.verify_reassignment(plan([1, 2], ["/d1", "any"])).splitlines() == [
             "Status of partition reassignment: ",
             "Partition orders-0 is not found in any live log dir on broker 1. "

@@ -133,11 +133,9 @@ def test_who_completes_one_may_set_off_others() -> None:
 def test_bad_input(prose: Prose) -> None:
     with prose.refused(BadInput):
         Purgatory(TimingWheel()).try_complete_else_watch(Switch(), [])
-    with prose.refused(BadInput):
-        Purgatory(TimingWheel(), -1)
+    prose.refuses(BadInput, Purgatory, TimingWheel(), -1)
     no_timer: Any = None
-    with prose.refused(BadInput):
-        Purgatory(no_timer)
+    prose.refuses(BadInput, Purgatory, no_timer)
 
 
 GAUGES = text("purgatory_gauges.txt")

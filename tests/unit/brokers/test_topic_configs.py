@@ -98,8 +98,7 @@ def test_a_described_topic_is_checked_too(prose: Prose) -> None:
     text += "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
     with Lab.from_description(text.format("remote.storage.enable=7")) as lab:
         assert json.loads(lab.znodes()["/config/topics/t"][0])["config"] == {"remote.storage.enable": "7"}
-    with prose.refused(BadInput):
-        Lab.from_description(text.format("min.insync.replicas=-3"))
+    prose.refuses(BadInput, Lab.from_description, text.format("min.insync.replicas=-3"))
 
 
 def test_a_value_that_is_no_number_counts_as_not_set() -> None:

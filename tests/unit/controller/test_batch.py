@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pytest
 from labs import acting, play, settled, until_quiet
 from machines import Bench, bench, requests
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.cluster import LeaderAndIsr
@@ -134,10 +134,8 @@ def test_a_batch_left_behind_makes_the_controller_resign(prose: Prose) -> None:
     with bench() as stage:
         controller = stage.controller
         filled(stage).stop_replica(3, ONE, False, None)
-        with prose.refused(BatchNotEmpty):
-            controller.batch.open()
-        with pytest.raises(BatchNotEmpty, match="might be lost"):
-            stage.carry_out(controller.send_update_metadata())
+        prose.refuses(BatchNotEmpty, controller.batch.open)
+        refuses(BatchNotEmpty, "might be lost", stage.carry_out, controller.send_update_metadata())
         logged = [r.action for r in stage.lab.trace if r.kind == "controller" and r.actor == controller.actor]
         assert logged[-2:] == ["forcing_resignation", "resigned"]
         stage.lab.settle()

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 from labs import acting, by_hand, play, settled, until_quiet
-from prose import Prose
+from prose import Prose, refuses
 from tables import tabled
 
 from kafka_ctl import Generation, Lab, TopicPartition
@@ -174,12 +174,9 @@ def test_0_10_does_not_delete_unless_reported_to() -> None:
 def test_what_the_tool_refuses(prose: Prose, generation: str) -> None:
     with opened(generation) as lab:
         play(lab, "kill 3; settle; delete_topic orders; settle")
-        with pytest.raises(BadInput, match="topic orders is already marked for deletion"):
-            lab.delete_topic("orders")
-        with pytest.raises(BadInput, match=r"Topic 'orders' already exists\."):
-            lab.create_topic("orders")
-        with prose.refused(UnknownName):
-            lab.delete_topic("nowhere")
+        refuses(BadInput, "topic orders is already marked for deletion", lab.delete_topic, "orders")
+        refuses(BadInput, r"Topic 'orders' already exists\.", lab.create_topic, "orders")
+        prose.refuses(UnknownName, lab.delete_topic, "nowhere")
 
 
 def test_requests_for_unknown_topics_are_removed(generation: str) -> None:

@@ -9,7 +9,7 @@ import json
 
 import pytest
 from labs import QUIET, acting, play, process_of, settled, until_quiet
-from prose import Prose, source
+from prose import Prose, refuses, source
 
 from kafka_ctl import Lab
 from kafka_ctl.cluster import TopicPartition
@@ -364,8 +364,7 @@ def test_a_partition_that_never_had_a_leader_leaves_everybody_without_an_answer(
         until_quiet(lab.create_topic, "fine", assignment={0: [lab.controller.id]})
         assert "orders-0" not in [f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader >= 0]
         since, now = len(lab.trace), lab.now
-        with prose.refused(Unavailable):
-            lab.elect_leaders("unclean", ["fine-0", "orders-0"])
+        prose.refuses(Unavailable, lab.elect_leaders, "unclean", ["fine-0", "orders-0"])
         assert lab.now - now == pytest.approx(30, abs=0.1)
         failed = [r for r in lab.trace[since:] if r.action == "error_processing"]
         assert [json.loads(r.detail or "")["error"] for r in failed] == ["key not found: orders-0"]
@@ -414,8 +413,7 @@ def test_who_is_not_reported_in_time_has_timed_out(prose: Prose) -> None:
         assert lab.partition(*ORDERS).leader == 3
     with leaderless() as lab:
         lab.world.clock.call(lambda: lab.world.network.cut(1, 1))
-        with prose.refused(Unavailable):
-            lab.elect_leaders("unclean", [ORDERS])
+        prose.refuses(Unavailable, lab.elect_leaders, "unclean", [ORDERS])
 
 
 def test_an_answer_that_comes_after_the_client_has_given_up_harms_nobody() -> None:
@@ -463,10 +461,8 @@ def test_a_preferred_election_through_the_controller_answers() -> None:
 )
 def test_what_cannot_be_asked_for(prose: Prose, given: tuple, error: type[Exception]) -> None:
     with Lab(brokers=1, generation="2.4", seed=1) as lab:
-        with prose.refused(error):
-            lab.elect_leaders(*given)
-        with pytest.raises(BadInput, match="through 'pigeon'"):
-            lab.elect_preferred(through="pigeon")
+        prose.refuses(error, lab.elect_leaders, *given)
+        refuses(BadInput, "through 'pigeon'", lab.elect_preferred, through="pigeon")
 
 
 def test_it_is_a_command_of_stories() -> None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from prose import refuses
 
 from kafka_ctl import Lab, Unavailable, UnknownName
 from kafka_ctl_course.hand_requests import HandRequests, fetch_body
@@ -29,8 +30,7 @@ def test_an_answer_comes_when_there_is_something(lab: Lab) -> None:
     lab.produce("orders", 0)
     part = requests.wait("waits")["responses"][0]["partitions"][0]
     assert requests.answered == ["asks", "waits"] and part["high_watermark"] == 1
-    with pytest.raises(UnknownName, match="waits"):
-        requests.wait("wait")
+    refuses(UnknownName, "waits", requests.wait, "wait")
 
 
 def test_a_broker_that_stops_answers_nothing() -> None:

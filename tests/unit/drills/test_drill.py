@@ -74,8 +74,7 @@ def test_a_deletion_interrupts_nothing(generation: str, enabled: bool) -> None:
 
 def test_a_command_that_is_refused_is_named_once(prose: Prose) -> None:
     for question in ("kill", "kill 99", "settle\nkill 99"):
-        with prose.refused(BadInput):
-            drill(described(), question)
+        prose.refuses(BadInput, drill, described(), question)
 
 
 def test_unclean_election_on_and_off() -> None:
@@ -206,8 +205,7 @@ def test_what_cannot_be_asked(question: object, prose: Prose) -> None:
 @tabled
 def test_wrong_options(options: dict, prose: Prose) -> None:
     """Each is named with what is allowed."""
-    with prose.refused(BadInput):
-        drill(described(), **options)
+    prose.refuses(BadInput, drill, described(), **options)
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -215,8 +213,7 @@ def test_a_command_that_is_refused(more: int, monkeypatch: pytest.MonkeyPatch, p
     """With a second thread the lab is replayed, and not forked: the sentence is the same."""
     threads = threading.active_count() + more
     monkeypatch.setattr(threading, "active_count", lambda: threads)
-    with prose.refused(BadInput):
-        drill(described(), "kill 1\nshutdown 1")
+    prose.refuses(BadInput, drill, described(), "kill 1\nshutdown 1")
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], prose: Prose) -> None:

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from foreign import read, watched
 from labs import by_hand, until_quiet
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import BadInput, Lab, Trace, Unavailable
 from kafka_ctl.cli.commands import app
@@ -256,8 +256,7 @@ def test_a_watch_that_is_closed_keeps_its_trace() -> None:
         watch.close()
         assert len(watch.trace) == watch.opened > 0
         assert watch.summary.partitions == 6
-        with pytest.raises(BadInput, match="closed"):
-            watch.settle()
+        refuses(BadInput, "closed", watch.settle)
 
 
 @pytest.mark.parametrize("failed", [None, Unavailable("no answer")])
@@ -280,8 +279,7 @@ def test_the_command_writes_the_trace_whatever_ends_the_watch(
 
 def test_without_a_terminal_a_watch_has_an_end_or_a_file(prose: Prose) -> None:
     """Said before anything is connected to; nothing would be printed until Ctrl-C."""
-    with prose.refused(BadInput):
-        app.main(["watch", "127.0.0.1:1"], standalone_mode=False)
+    prose.refuses(BadInput, app.main, ["watch", "127.0.0.1:1"], standalone_mode=False)
 
 
 def test_the_status_of_a_look_is_red_if_a_partition_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from labs import play
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import Lab, Trace
 from kafka_ctl.errors import BadInput
@@ -120,12 +120,10 @@ def test_a_record_and_its_line(folder: Path) -> None:
         assert seq in found.at(line.file, line.number)
     page = export(found, folder / "film.html", generation=found.generation).read_text("utf-8")
     assert "controller.log:1: [20" in page
-    with pytest.raises(BadInput, match=r"nowhere\.log:1"):
-        found.at("nowhere.log", 1)
+    refuses(BadInput, r"nowhere\.log:1", found.at, "nowhere.log", 1)
     file = found.files[0]
     last = max(line.number for line in found.lines if line.file == file)
-    with pytest.raises(BadInput, match=rf"line {last}$"):
-        found.at(file, last + 1)
+    refuses(BadInput, rf"line {last}$", found.at, file, last + 1)
 
 
 def test_a_time_span(folder: Path, monkeypatch: pytest.MonkeyPatch, prose: Prose) -> None:
@@ -139,13 +137,10 @@ def test_a_time_span(folder: Path, monkeypatch: pytest.MonkeyPatch, prose: Prose
     late = replay(folder, begin=last)
     assert {(found.kafka, found.generation) for found in (whole, before, after, late)} == {("1.1 to 2.0", "2.0")}
     monkeypatch.setattr(log_replay, "MANY", 3)
-    with prose.refused(BadInput):
-        replay(folder)
+    prose.refuses(BadInput, replay, folder)
     for span in (("yesterday", None), ("2024-05-31 13:00+02:00", None), (7, None), ("2024-05-31", "2024-05-30")):
-        with prose.refused(BadInput):
-            replay(folder, *span)
-    with prose.refused(BadInput):
-        replay(folder, end="2001-01-01")
+        prose.refuses(BadInput, replay, folder, *span)
+    prose.refuses(BadInput, replay, folder, end="2001-01-01")
 
 
 def test_what_is_before_a_time_span_is_not_missing(folder: Path) -> None:
@@ -172,13 +167,11 @@ def test_holes_are_named(folder: Path, prose: Prose) -> None:
     prose("\n".join(replay(folder).missing))
     for path in folder.rglob("controller.log"):
         path.write_text("nothing\n", "utf-8")
-    with prose.refused(BadInput):
-        replay(folder)
+    prose.refuses(BadInput, replay, folder)
     for path in folder.rglob("controller.log"):
         path.write_text("", "utf-8")
     prose.hide[str(folder)] = "LOGS"
-    with prose.refused(BadInput):
-        replay(folder)
+    prose.refuses(BadInput, replay, folder)
 
 
 def test_files_of_other_names_and_addresses(folder: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from labs import play, until_quiet
 from machines import bench
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import Lab
 from kafka_ctl.cluster import Replica
@@ -247,10 +247,8 @@ def test_one_brokers_file(trace: Trace) -> None:
 
 
 def test_unknown_names_list_the_known_ones(prose: Prose, trace: Trace) -> None:
-    with prose.refused(UnknownName):
-        trace.kafka_log("server")
-    with pytest.raises(UnknownName, match=r"unknown generation '0\.8'; known: 0\.10, 2\.0, 2\.4"):
-        trace.kafka_log("controller", "0.8")
+    prose.refuses(UnknownName, trace.kafka_log, "server")
+    refuses(UnknownName, r"unknown generation '0\.8'; known: 0\.10, 2\.0, 2\.4", trace.kafka_log, "controller", "0.8")
 
 
 @pytest.mark.parametrize("path", ["/brokers/ids/7", "/brokers/ids/x"])

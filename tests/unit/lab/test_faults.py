@@ -129,8 +129,7 @@ def test_a_pause_shorter_than_the_timeout_only_delays_the_answer(seconds: int) -
 
 def test_a_paused_broker_can_only_be_killed_or_healed(prose: Prose, lab: Lab) -> None:
     lab.pause(2, 60)
-    with prose.refused(BadInput):
-        lab.shutdown(2)
+    prose.refuses(BadInput, lab.shutdown, 2)
     until_quiet(lab.heal)
     assert lab.now < 40
     play(lab, "pause 2 60; kill 2; settle; start 2; settle")
@@ -191,10 +190,8 @@ def test_nobody_dies_while_zookeeper_is_down(prose: Prose, lab: Lab) -> None:
     since = len(lab.trace)
     play(lab, "stop_zookeeper; kill 3; run_for 60")
     assert "expired" not in actions(lab, since, kind="zk")
-    with prose.refused(BadInput):
-        lab.create_topic("u")
-    with prose.refused(BadInput):
-        lab.start(3)
+    prose.refuses(BadInput, lab.create_topic, "u")
+    prose.refuses(BadInput, lab.start, 3)
     until_quiet(lab.start_zookeeper)
     assert actions(lab, since, kind="zk", actor="zookeeper")[:1] == ["expired"]
     assert sound(lab) and 3 not in {p.leader for p in lab.partitions()}
@@ -404,8 +401,7 @@ def test_a_broker_is_started_once(prose: Prose) -> None:
     with Lab() as lab:
         lab.kill(1)
         lab.start(1)
-        with prose.refused(BadInput):
-            lab.start(1)
+        prose.refuses(BadInput, lab.start, 1)
 
 
 def test_a_session_lost_behind_a_cut_is_renewed() -> None:
@@ -476,8 +472,7 @@ def test_znodes_can_be_written_and_deleted_by_hand(prose: Prose, lab: Lab) -> No
         assert lab.znodes()["/strange"][0] == written
     lab.delete_znode("/strange")
     assert "/strange" not in lab.znodes()
-    with prose.refused(BadInput):
-        lab.delete_znode("/strange")
+    prose.refuses(BadInput, lab.delete_znode, "/strange")
     assert "delete_znode /strange" in lab.story and lab.story.count("\ndelete_znode") == 1
 
 
@@ -518,8 +513,7 @@ def test_faults_are_part_of_the_story(lab: Lab) -> None:
 def test_a_fault_that_cannot_be_is_refused(prose: Prose, call: object) -> None:
     with Lab() as lab:
         before = lab.story
-        with prose.refused(BadInput):
-            call(lab)
+        prose.refuses(BadInput, call, lab)
         assert lab.story.removeprefix(before) in ("", "refused write_znode /a/b/c x\n")
 
 

@@ -114,8 +114,7 @@ def test_what_cannot_be_played_is_refused(op: Create | Set, error: type[Exceptio
     with Lab(brokers=[1, 2], seed=1, settle=True) as real:
         until_quiet(real.create_topic, "t", assignment={0: [1, 2]})
         by_hand(real, op)
-        with prose.refused(error):
-            options_of("zk:2181/kafka", read(real), {})
+        prose.refuses(error, options_of, "zk:2181/kafka", read(real), {})
 
 
 def test_a_cluster_wide_setting_that_the_lab_cannot_have_is_a_note() -> None:

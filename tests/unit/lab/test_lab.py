@@ -214,8 +214,7 @@ def test_running_until_something_holds(prose: Prose, lab: Lab) -> None:
     lab.kill(1)
     lab.run_until(lambda lab: any(r.action == "elect" for r in lab.trace))
     assert lab.trace[-1].kind in ("partition", "request")
-    with prose.refused(ConditionNotMet):
-        lab.run_until(lambda lab: lab.brokers[1].state == "running", limit=5)
+    prose.refuses(ConditionNotMet, lab.run_until, lambda lab: lab.brokers[1].state == "running", limit=5)
     with Lab(brokers=1, settle=False) as silent, prose.refused(ConditionNotMet):
         silent.kill(1)
         silent.run_until(lambda lab: lab.controller is not None)
@@ -253,8 +252,7 @@ def test_stepping(lab: Lab) -> None:
 def test_what_never_ends_is_given_up(prose: Prose) -> None:
     with Lab(brokers=1) as lab:
         lab.kill(1)
-        with prose.refused(ConditionNotMet):
-            lab.settle(limit=1)
+        prose.refuses(ConditionNotMet, lab.settle, limit=1)
 
 
 # What is refused
@@ -272,23 +270,20 @@ def test_bad_input_is_one_clear_error(prose: Prose, unharmed: Lab, name: str, ar
 
 @tabled(ids=str)
 def test_a_lab_that_cannot_be(prose: Prose, options: dict[str, Any]) -> None:
-    with prose.refused(BadInput):
-        Lab(**options)
+    prose.refuses(BadInput, Lab, **options)
 
 
 def test_a_closed_lab_says_so(prose: Prose, lab: Lab) -> None:
     """Closing twice is harmless; what happened can still be looked at."""
     lab.close()
     lab.close()
-    with prose.refused(BadInput):
-        lab.settle()
+    prose.refuses(BadInput, lab.settle)
     assert len(lab.trace) > 100
     assert "Lab of Kafka" in repr(lab)
 
 
 def test_looking_for_what_is_not_there(prose: Prose, lab: Lab) -> None:
-    with prose.refused(UnknownName):
-        lab.partition("orders", 2)
+    prose.refuses(UnknownName, lab.partition, "orders", 2)
     for error in (UnknownName, KeyError):
         with prose.refused(error):
             lab.brokers[99]
@@ -387,15 +382,13 @@ def test_every_command_is_a_method_with_a_sentence() -> None:
 
 @tabled(ids=lambda v: v[:30])
 def test_a_story_that_cannot_be_played(prose: Prose, reported: str) -> None:
-    with prose.refused(BadInput):
-        Lab.replay(reported)
+    prose.refuses(BadInput, Lab.replay, reported)
 
 
 def test_a_story_is_text(prose: Prose, tmp_path: Path) -> None:
     path = tmp_path / "story.txt"
     path.write_bytes(b"lab brokers=1\n# caf\xe9\n")
-    with prose.refused(BadInput):
-        Lab.replay(path)
+    prose.refuses(BadInput, Lab.replay, path)
 
 
 def test_errors_are_one_family() -> None:
@@ -423,8 +416,7 @@ def test_the_stat_of_a_znode(prose: Prose) -> None:
         registered = lab.stat(f"/brokers/ids/{lab.controller.id}")
         assert registered.czxid == lab.world.brokers[lab.controller.id].epoch
         for path in ("/brokers/ids/9", "orders", 5):
-            with prose.refused(UnknownName):
-                lab.stat(path)
+            prose.refuses(UnknownName, lab.stat, path)
 
 
 def words(reader: object, line: str) -> object:

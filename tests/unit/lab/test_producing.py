@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from labs import play, process_of, until_quiet
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import BadInput, Generation, Lab, TopicPartition, UnknownName
 from kafka_ctl.brokers.fetches import FetchRequest
@@ -333,12 +333,9 @@ def test_a_lab_that_is_dropped_in_the_middle_warns_of_nothing(recwarn: pytest.Wa
 
 def test_what_cannot_be_produced_is_refused(prose: Prose, lab: Lab) -> None:
     reported = lab.story
-    with prose.refused(UnknownName):
-        lab.produce("orders", 7)
-    with pytest.raises(UnknownName, match="unknown partition 'nothing-0'"):
-        lab.log("nothing", 0)
+    prose.refuses(UnknownName, lab.produce, "orders", 7)
+    refuses(UnknownName, "unknown partition 'nothing-0'", lab.log, "nothing", 0)
     for wrong in ({"acks": 2}, {"acks": True}, {"records": 0}, {"records": 100_001}, {"size": -1}):
-        with prose.refused(BadInput):
-            lab.produce("orders", 0, **wrong)
+        prose.refuses(BadInput, lab.produce, "orders", 0, **wrong)
     assert lab.story == reported
     assert "produce" in COMMANDS

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from prose import refuses
 from tree import package
 
 from kafka_ctl.controller import events
@@ -140,8 +141,7 @@ def test_what_has_no_row_is_no_error() -> None:
 
 def test_a_line_that_means_nothing_is_named() -> None:
     """With the word at its beginning."""
-    with pytest.raises(ValueError, match="'sayz'"):
-        parse("== actions\n[zk] operations\n  get | path\n    sayz Hello.\n")
+    refuses(ValueError, "'sayz'", parse, "== actions\n[zk] operations\n  get | path\n    sayz Hello.\n")
 
 
 def test_lines_continue_and_names_stand_for_texts() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from filmed import every_kind, failover, sixty
 from labs import play, until_quiet
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput, UnknownName
@@ -173,8 +173,7 @@ def test_part_of_a_trace_can_be_filmed(prose: Prose) -> None:
     assert made.frames[1].seqs == (kill,)
     assert "gone" not in made.looks(0)["star:orders-0"].styles
     assert len(film(trace, start=len(trace))) == 1
-    with prose.refused(BadInput):
-        film(trace, start=10**9)
+    prose.refuses(BadInput, film, trace, start=10**9)
 
 
 def test_views_can_keep_step() -> None:
@@ -199,14 +198,10 @@ def test_every_step_of_sixty_partitions_has_a_frame(view: str) -> None:
 
 
 def test_wrong_calls_are_reported(prose: Prose) -> None:
-    with prose.refused(UnknownName):
-        film(failover(), "clutser")
-    with pytest.raises(UnknownName, match="unknown view"):
-        relevant_to(["cluster", "x"])
-    with pytest.raises(BadInput, match="no records"):
-        film(Trace())
-    with pytest.raises(BadInput, match="limit"):
-        film(failover(), limit=0)
+    prose.refuses(UnknownName, film, failover(), "clutser")
+    refuses(UnknownName, "unknown view", relevant_to, ["cluster", "x"])
+    refuses(BadInput, "no records", film, Trace())
+    refuses(BadInput, "limit", film, failover(), limit=0)
 
 
 def test_a_union_keeps_what_has_gone() -> None:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pyarrow
 import pytest
-from prose import Prose, source
+from prose import Prose, refuses, source
 from tables import tabled
 from wire_fuzz import damaged
 
@@ -306,8 +306,7 @@ def test_every_compression_is_read(codec: str, prose: Prose) -> None:
     for wrong in (b"?" * 40, packed[: len(packed) // 2]):
         with pytest.raises(Malformed):
             batches.unpack(name, wrong)
-    with prose.refused(BadInput):
-        batches.unpack("unknown", packed)
+    prose.refuses(BadInput, batches.unpack, "unknown", packed)
 
 
 @pytest.mark.parametrize("codec", CODECS[:-1])
@@ -323,8 +322,7 @@ def test_compressed_messages_are_read(codec: str, magic: int, prose: Prose) -> N
     assert read_messages(bytes(wrapped)) == records
     wrapped[CODEC_AT] = 4
     wrapped[12:16] = struct.pack(">I", zlib.crc32(wrapped[batches.MAGIC_AT :]))
-    with prose.refused(BadInput):
-        read_messages(bytes(wrapped))
+    prose.refuses(BadInput, read_messages, bytes(wrapped))
 
 
 def read_anyhow(kind: MessageType, data: bytes) -> None:
@@ -361,22 +359,16 @@ def test_damaged_messages_are_refused_and_nothing_else() -> None:
 def test_more_elements_than_any_lab_has_are_refused(prose: Prose) -> None:
     """Before they are made: 20 MB of empty names would become gigabytes."""
     many = 10_000_000
-    with prose.refused(Malformed):
-        decode(message_type(3, 1).body, struct.pack(">i", many) + bytes(2 * many))
+    prose.refuses(Malformed, decode, message_type(3, 1).body, struct.pack(">i", many) + bytes(2 * many))
 
 
 def test_wrong_bytes_are_explained(prose: Prose) -> None:
     """Text sent to a broker's port, and a version that there is not."""
-    with prose.refused(BadInput):
-        annotate(b"GET / HTTP/1.1\r\n\r\n")
-    with pytest.raises(BadInput, match="TLS"):
-        annotate("16030100 00000000 0000")
-    with pytest.raises(UnknownName, match="version of ControlledShutdown 9"):
-        annotate("0007 0009 00000005 0002 6331")
-    with pytest.raises(BadInput, match="hexadecimal"):
-        annotate("no digits")
-    with pytest.raises(BadInput, match="--version 1 or version=1"):
-        annotate("0000", "Metadata")
+    prose.refuses(BadInput, annotate, b"GET / HTTP/1.1\r\n\r\n")
+    refuses(BadInput, "TLS", annotate, "16030100 00000000 0000")
+    refuses(UnknownName, "version of ControlledShutdown 9", annotate, "0007 0009 00000005 0002 6331")
+    refuses(BadInput, "hexadecimal", annotate, "no digits")
+    refuses(BadInput, "--version 1 or version=1", annotate, "0000", "Metadata")
     assert show_records("00").title == "records, 1 byte"
 
 
@@ -440,8 +432,7 @@ def test_the_directories_of_copies_and_of_future_copies() -> None:
 
 
 def test_less_than_a_request_is_refused(prose: Prose) -> None:
-    with prose.refused(BadInput):
-        annotate("00030001")
+    prose.refuses(BadInput, annotate, "00030001")
 
 
 def test_the_command_takes_a_message_apart(capsys: pytest.CaptureFixture[str]) -> None:
@@ -492,30 +483,23 @@ def test_a_request_refuses_a_value_of_another_type(prose: Prose) -> None:
         ("SyncGroup", {"assignments": [{"member_id": "a", "assignment": "text"}]}),
         ("SyncGroup", {"assignments": [{"member_id": "a", "assignment": 5}]}),
     ):
-        with prose.refused(BadInput):
-            request(api, 0, fields)
+        prose.refuses(BadInput, request, api, 0, fields)
 
 
 @pytest.mark.parametrize("names", ["abc", b"abc", 5, {"a": 1}], ids=source)
 def test_a_request_refuses_what_is_no_list(prose: Prose, names: object) -> None:
     """A text would be an array of its characters."""
-    with prose.refused(BadInput):
-        request("DeleteTopics", 1, {"topic_names": names, "timeout": 0})
+    prose.refuses(BadInput, request, "DeleteTopics", 1, {"topic_names": names, "timeout": 0})
 
 
 def test_a_request_refuses_unknown_fields(prose: Prose) -> None:
     """Also deep inside, those of other versions, and what is no structure where one has to be."""
-    with prose.refused(UnknownName):
-        request("Produce", 2, {"nonsense": 1})
+    prose.refuses(UnknownName, request, "Produce", 2, {"nonsense": 1})
     with prose.refused(UnknownName):
         request("Produce", 2, {"topic_data": [{"topic": "t", "data": [{"partition": 1, "records_set": b""}]}]})
-    with prose.refused(UnknownName):
-        request("Produce", 2, {"transactional_id": None})
+    prose.refuses(UnknownName, request, "Produce", 2, {"transactional_id": None})
     for odd in ("orders", "", b""):
-        with prose.refused(BadInput):
-            request("Produce", 2, {"topic_data": odd})
-    with prose.refused(BadInput):
-        request("Produce", 2, {"topic_data": [{"topic": "t", "name": "t"}]})
+        prose.refuses(BadInput, request, "Produce", 2, {"topic_data": odd})
+    prose.refuses(BadInput, request, "Produce", 2, {"topic_data": [{"topic": "t", "name": "t"}]})
     for fields in (None, ["topics"]):
-        with prose.refused(BadInput):
-            request("Metadata", 1, fields)
+        prose.refuses(BadInput, request, "Metadata", 1, fields)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from labs import play, until_quiet
-from prose import Prose
+from prose import Prose, refuses
 from wire_clients import Asking, eventually, fetch_of, listening
 
 from kafka_ctl import Lab
@@ -171,8 +171,7 @@ def test_brokers_that_come_later_listen_too() -> None:
 def test_a_broker_behind_the_last_port(prose: Prose) -> None:
     """The lab goes on without it."""
     with Lab(brokers=1, wire=65535) as lab:
-        with prose.refused(Unavailable):
-            until_quiet(lab.add_broker, 2)
+        prose.refuses(Unavailable, until_quiet, lab.add_broker, 2)
         lab.settle()
         assert lab.bootstrap_servers == "127.0.0.1:65535"
 
@@ -181,8 +180,7 @@ def test_only_a_lab_that_listens_has_servers() -> None:
     """The error says how to make one."""
     with Lab(brokers=1) as lab, pytest.raises(BadInput, match="wire=True"):
         _ = lab.bootstrap_servers
-    with pytest.raises(BadInput, match="True or the first"):
-        Lab(brokers=1, wire=None)
+    refuses(BadInput, "True or the first", Lab, brokers=1, wire=None)
 
 
 def test_an_election_that_times_out_has_no_text() -> None:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from ipywidgets import Button
 from labs import play, until_quiet
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import BadInput, Costs, Lab, UnknownName
 from kafka_ctl.assignment import assign
@@ -45,8 +45,7 @@ def test_a_walk_ends_where_the_election_does(isr: tuple, live: set, unclean: boo
 
 
 def test_a_walk_needs_replicas(prose: Prose) -> None:
-    with prose.refused(BadInput):
-        walk([], [], {1})
+    prose.refuses(BadInput, walk, [], [], {1})
 
 
 def test_logs_are_rows_of_records() -> None:
@@ -68,8 +67,7 @@ def test_beliefs_that_differ_from_zookeeper_are_red() -> None:
         path = "/brokers/topics/orders/partitions/0/state"
         lab.write_znode(path, lab.znodes()[path][0].decode().replace('"leader":1', '"leader":2'))
         edited = beliefs(lab, "orders", 0)
-        with pytest.raises(UnknownName, match="orders-1"):
-            beliefs(lab, "orders", 1)
+        refuses(UnknownName, "orders-1", beliefs, lab, "orders", 1)
     assert repr(agreed).splitlines()[1:4:2] == ["broker 1: leads, says 1", "broker 3: no replica, says 1"]
     assert repr(edited).splitlines() == [
         "ZooKeeper: leader 2",
@@ -110,8 +108,7 @@ def test_a_curve_says_where_its_steps_are_not_to_scale() -> None:
 
 @pytest.mark.parametrize("lines", [{"a": [1]}, {str(n): [1, 2] for n in range(5)}])
 def test_a_curve_that_cannot_be_is_refused(lines: dict) -> None:
-    with pytest.raises(BadInput, match="a curve needs"):
-        curve("t", "x", [1, 2], lines)
+    refuses(BadInput, "a curve needs", curve, "t", "x", [1, 2], lines)
 
 
 def test_the_slider_moves_the_mark() -> None:
@@ -171,8 +168,7 @@ def test_a_guess_is_committed_to_once() -> None:
     assert marks(widget.buttons[2])[1:] == ["kc-wrong"]
     assert marks(again.buttons[again.guess.right])[1:] == ["kc-right"]
     assert "<code>state</code>" in GuessWidget("02.d").asked[0].value
-    with pytest.raises(UnknownName, match="unknown guess 'x'"):
-        GuessWidget("x")
+    refuses(UnknownName, "unknown guess 'x'", GuessWidget, "x")
 
 
 PICTURES = {name: guess for name, guess in GUESSES.items() if isinstance(guess, PictureGuess)}
@@ -289,14 +285,12 @@ def test_who_leads_instead_of_a_dead_preferred_leader(prose: Prose) -> None:
         lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3]})
         play(lab, "lag 3 orders 1; settle; kill 1; settle")
         prose(repr(placement(lab, "orders")))
-        with prose.refused(UnknownName):
-            placement(lab, "order")
+        prose.refuses(UnknownName, placement, lab, "order")
 
 
 @pytest.mark.parametrize("number", [0, 61])
 def test_a_grid_has_a_limit(prose: Prose, number: int) -> None:
-    with prose.refused(BadInput):
-        grid(assign(range(3), number, 2) if number else {})
+    prose.refuses(BadInput, grid, assign(range(3), number, 2) if number else {})
 
 
 @pytest.mark.parametrize("number", [20, 21, 60])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from labs import until_quiet
+from prose import refuses
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput, KafkaCtlError
@@ -255,8 +256,7 @@ def test_a_closed_lab_stays_closed(lab: Lab) -> None:
         live.receive({"do": asked, "future": 0})
         reply = live.now["reply"]
         assert reply["refused"] and asked in reply["text"] and "closed" in reply["text"]
-    with pytest.raises(BadInput, match="closed"):
-        lab.back()
+    refuses(BadInput, "closed", lab.back)
     assert lab.closed and lab.story == story and not live.now["undo"] and len(live.futures) == 1
 
 

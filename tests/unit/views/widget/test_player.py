@@ -6,6 +6,7 @@ import re
 
 import pytest
 from filmed import NASTY, every_kind, failover
+from prose import refuses
 
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.views.frames import VIEWS, film
@@ -74,12 +75,9 @@ def test_several_views_keep_step() -> None:
 
 
 def test_wrong_calls_are_reported() -> None:
-    with pytest.raises(UnknownName, match="unknown view"):
-        player(failover(), "film")
-    with pytest.raises(BadInput, match="needs a view"):
-        player(failover(), ())
-    with pytest.raises(BadInput, match="start cannot be 1000000"):
-        player(failover(), start=10**6)
+    refuses(UnknownName, "unknown view", player, failover(), "film")
+    refuses(BadInput, "needs a view", player, failover(), ())
+    refuses(BadInput, "start cannot be 1000000", player, failover(), start=10**6)
     assert len(player(failover(), start=len(failover()))) == 1
     own = "index, speed, loop, theme, playing, marks, start, limit, is_relevant$"
     with pytest.raises(UnknownName, match=f"unknown option 'step'; known: {own}"):
