@@ -34,84 +34,77 @@ def sent(stage: Bench, since: int) -> list[tuple[str, int | None, str]]:
     ]
 
 
-def test_the_order_on_the_wire() -> None:
+def test_the_order_on_the_wire(stage: Bench) -> None:
     """LeaderAndIsr first, StopReplica last, whatever was added first (Kafka's trap 4)."""
-    with bench() as stage:
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.stop_replica(3, ONE, False, None)
-        batch.update_metadata([3], [ONE])
-        batch.leader_and_isr([3], ONE, LED, (1, 2, 3), is_new=False)
-        batch.send()
-        batched = [name for name, _, _ in requests(list(stage.lab.trace[seen:]))]
-        assert batched == ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
-        stage.lab.settle()
-        on_the_wire = [name for name, broker, _ in sent(stage, seen) if broker == 3]
-        assert on_the_wire[:4] == [  # the ISR that has lost a stopped copy is told later
-            "LeaderAndIsr",
-            "UpdateMetadata",
-            "StopReplica",
-            "StopReplica",
-        ]
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.stop_replica(3, ONE, False, None)
+    batch.update_metadata([3], [ONE])
+    batch.leader_and_isr([3], ONE, LED, (1, 2, 3), is_new=False)
+    batch.send()
+    batched = [name for name, _, _ in requests(list(stage.lab.trace[seen:]))]
+    assert batched == ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
+    stage.lab.settle()
+    on_the_wire = [name for name, broker, _ in sent(stage, seen) if broker == 3]
+    assert on_the_wire[:4] == [  # the ISR that has lost a stopped copy is told later
+        "LeaderAndIsr",
+        "UpdateMetadata",
+        "StopReplica",
+        "StopReplica",
+    ]
 
 
-def test_who_leads_is_news_for_everybody() -> None:
+def test_who_leads_is_news_for_everybody(stage: Bench) -> None:
     """A LeaderAndIsr for one broker is metadata for all live ones, those that leave included."""
-    with bench() as stage:
-        stage.controller.context.shutting_down.add(2)
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.leader_and_isr([1], ONE, LED, (1, 2, 3), is_new=False)
-        batch.send()
-        (metadata,) = [r for r in stage.lab.trace[seen:] if r.action == "UpdateMetadata" and r.topic]
-        assert metadata.detail == "brokers=1,2,3 offline=2"
+    stage.controller.context.shutting_down.add(2)
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.leader_and_isr([1], ONE, LED, (1, 2, 3), is_new=False)
+    batch.send()
+    (metadata,) = [r for r in stage.lab.trace[seen:] if r.action == "UpdateMetadata" and r.topic]
+    assert metadata.detail == "brokers=1,2,3 offline=2"
 
 
-def test_metadata_is_the_controllers_own_picture() -> None:
+def test_metadata_is_the_controllers_own_picture(stage: Bench) -> None:
     """Not what the LeaderAndIsr of the same batch says: that is how epochs grow stale (KAFKA-9212)."""
-    with bench() as stage:
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.leader_and_isr([1], ONE, LED, (1, 2, 3), is_new=False)
-        batch.send()
-        reported = {r.action: r.leader_epoch for r in stage.lab.trace[seen:] if r.topic}
-        assert reported == {"LeaderAndIsr": 4, "UpdateMetadata": 0}
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.leader_and_isr([1], ONE, LED, (1, 2, 3), is_new=False)
+    batch.send()
+    reported = {r.action: r.leader_epoch for r in stage.lab.trace[seen:] if r.topic}
+    assert reported == {"LeaderAndIsr": 4, "UpdateMetadata": 0}
 
 
-def test_the_last_word_about_a_partition_holds_but_new_stays_new() -> None:
-    with bench() as stage:
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.leader_and_isr([2], ONE, LED, (1, 2, 3), is_new=True)
-        batch.leader_and_isr([2], ONE, LED._replace(leader=3, leader_epoch=5), (1, 2, 3), is_new=False)
-        batch.send()
-        (reported,) = [r for r in stage.lab.trace[seen:] if r.action == "LeaderAndIsr" and r.topic]
-        assert (reported.leader, reported.leader_epoch, reported.detail) == (3, 5, "is_new")
+def test_the_last_word_about_a_partition_holds_but_new_stays_new(stage: Bench) -> None:
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.leader_and_isr([2], ONE, LED, (1, 2, 3), is_new=True)
+    batch.leader_and_isr([2], ONE, LED._replace(leader=3, leader_epoch=5), (1, 2, 3), is_new=False)
+    batch.send()
+    (reported,) = [r for r in stage.lab.trace[seen:] if r.action == "LeaderAndIsr" and r.topic]
+    assert (reported.leader, reported.leader_epoch, reported.detail) == (3, 5, "is_new")
 
 
-def test_nobody_is_reported_nothing() -> None:
+def test_nobody_is_reported_nothing(stage: Bench) -> None:
     """Broker -1 is nobody."""
-    with bench() as stage:
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.leader_and_isr([-1], ONE, LED, (1, 2, 3), is_new=False)
-        batch.stop_replica(-1, ONE, False, None)
-        batch.send()
-        assert {r.action for r in stage.lab.trace[seen:]} == {"UpdateMetadata"}
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.leader_and_isr([-1], ONE, LED, (1, 2, 3), is_new=False)
+    batch.stop_replica(-1, ONE, False, None)
+    batch.send()
+    assert {r.action for r in stage.lab.trace[seen:]} == {"UpdateMetadata"}
 
 
-def test_a_partition_without_leader_is_no_metadata() -> None:
-    with bench() as stage:
-        tp = stage.plan("parcels")
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.update_metadata([1], [tp])
-        batch.send()
-        assert [r.action for r in stage.lab.trace[seen:]] == ["leader_not_assigned"]
+def test_a_partition_without_leader_is_no_metadata(stage: Bench) -> None:
+    tp = stage.plan("parcels")
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.update_metadata([1], [tp])
+    batch.send()
+    assert [r.action for r in stage.lab.trace[seen:]] == ["leader_not_assigned"]
 
 
-def test_a_dead_broker_gets_nothing_and_the_log_says_so() -> None:
+def test_a_dead_broker_gets_nothing_and_the_log_says_so(stage: Bench) -> None:
     """2.0 sends to whom it may concern; a broker without channel is a warning."""
-    with bench() as stage:
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.leader_and_isr([9], ONE, LED, (9, 1), is_new=False)
-        batch.send()
-        (warning,) = [r for r in stage.lab.trace[seen:] if r.kind == "controller"]
-        assert (warning.action, json.loads(warning.detail or "")["broker"]) == ("not_sending", 9)
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.leader_and_isr([9], ONE, LED, (9, 1), is_new=False)
+    batch.send()
+    (warning,) = [r for r in stage.lab.trace[seen:] if r.kind == "controller"]
+    assert (warning.action, json.loads(warning.detail or "")["broker"]) == ("not_sending", 9)
 
 
 @pytest.mark.parametrize(
@@ -129,17 +122,16 @@ def test_stop_replica_requests(groups: bool, wanted: list[str]) -> None:
         assert [partitions for name, _, partitions in sent(stage, seen) if name == "StopReplica"] == wanted
 
 
-def test_a_batch_left_behind_makes_the_controller_resign(prose: Prose) -> None:
+def test_a_batch_left_behind_makes_the_controller_resign(stage: Bench, prose: Prose) -> None:
     """Nothing can be trusted then: another controller shall start afresh (KAFKA-2300)."""
-    with bench() as stage:
-        controller = stage.controller
-        filled(stage).stop_replica(3, ONE, False, None)
-        prose.refuses(BatchNotEmpty, controller.batch.open)
-        refuses(BatchNotEmpty, "might be lost", stage.carry_out, controller.send_update_metadata())
-        logged = [r.action for r in stage.lab.trace if r.kind == "controller" and r.actor == controller.actor]
-        assert logged[-2:] == ["forcing_resignation", "resigned"]
-        stage.lab.settle()
-        assert stage.lab.controller.epoch == 2
+    controller = stage.controller
+    filled(stage).stop_replica(3, ONE, False, None)
+    prose.refuses(BatchNotEmpty, controller.batch.open)
+    refuses(BatchNotEmpty, "might be lost", stage.carry_out, controller.send_update_metadata())
+    logged = [r.action for r in stage.lab.trace if r.kind == "controller" and r.actor == controller.actor]
+    assert logged[-2:] == ["forcing_resignation", "resigned"]
+    stage.lab.settle()
+    assert stage.lab.controller.epoch == 2
 
 
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
@@ -187,22 +179,21 @@ def test_2_0_leaves_a_request_for_moves_to_the_next_controller_where_it_had_to_r
         assert [p.replicas for p in lab.partitions()] == [(2, 3)] * partitions
 
 
-def test_a_channel_delivers_in_order_one_at_a_time() -> None:
+def test_a_channel_delivers_in_order_one_at_a_time(stage: Bench) -> None:
     """The next request leaves when the last was answered; correlation ids count up."""
-    with bench() as stage:
-        seen = len(stage.lab.trace)
-        for _ in range(4):
-            stage.carry_out(stage.controller.send_update_metadata())
-        stage.lab.settle()
-        for broker in (1, 2, 3):
-            reported = [
-                (r.kind, r.detail)
-                for r in stage.lab.trace[seen:]
-                if r.kind in ("request", "response") and r.topic is None and r.broker == broker
-            ]
-            assert [kind for kind, _ in reported] == ["request", "response"] * 4
-            ids = [int((detail or "").split("correlation_id=")[1]) for kind, detail in reported if kind == "request"]
-            assert ids == list(range(ids[0], ids[0] + 4))
+    seen = len(stage.lab.trace)
+    for _ in range(4):
+        stage.carry_out(stage.controller.send_update_metadata())
+    stage.lab.settle()
+    for broker in (1, 2, 3):
+        reported = [
+            (r.kind, r.detail)
+            for r in stage.lab.trace[seen:]
+            if r.kind in ("request", "response") and r.topic is None and r.broker == broker
+        ]
+        assert [kind for kind, _ in reported] == ["request", "response"] * 4
+        ids = [int((detail or "").split("correlation_id=")[1]) for kind, detail in reported if kind == "request"]
+        assert ids == list(range(ids[0], ids[0] + 4))
 
 
 def test_a_channel_tries_until_its_broker_is_gone() -> None:
