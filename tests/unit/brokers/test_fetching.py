@@ -63,16 +63,14 @@ def test_one_fetcher_for_each_leader() -> None:
         }
         assert by_leader == {1: [0, 2, 4], 2: [1, 3, 5]}
         assert len({id(fetcher) for fetcher in fetchers(lab).values()}) == 2
-        lab.settle()
-        lab.run_for(2)
+        play(lab, "settle; run_for 2")
         assert fetchers(lab) == {}
         assert len(set(caught_up(lab).values())) == 1
 
 
 def test_a_leader_that_does_not_answer_holds_up_its_own_partitions_only() -> None:
     with behind() as lab:
-        lab.disconnect(2, 3)
-        lab.run_for(3)
+        play(lab, "disconnect 2 3; run_for 3")
         assert {tp.partition for tp in fetchers(lab)} == {1, 3, 5}
         assert sorted(caught_up(lab)) == [0, 2, 4]
         play(lab, "heal; settle; run_for 2")
@@ -109,12 +107,10 @@ def test_a_partition_with_records_is_copied_by_itself() -> None:
         lab.run_for(0.01)
         groups = {tuple(sorted(tp.partition for tp in fetcher.partitions)) for fetcher in fetchers(lab).values()}
         assert groups == {(1,), (0, 2, 3)}
-        lab.produce("orders", 2, records=3, wait=False)
-        lab.run_for(0.2)
+        play(lab, "produce orders 2 records=3 wait=false; run_for 0.2")
         groups = {tuple(sorted(tp.partition for tp in fetcher.partitions)) for fetcher in fetchers(lab).values()}
         assert (2,) in groups
-        lab.settle()
-        lab.run_for(2)
+        play(lab, "settle; run_for 2")
         assert fetchers(lab) == {}
         assert {log.broker: log.end for log in lab.log("orders", 2)} == {1: 3, 3: 3}
         assert all(sorted(p.isr) == [1, 3] for p in lab.partitions())
@@ -179,8 +175,7 @@ def test_a_follower_that_missed_a_leader_epoch(generation: str, restarts: bool, 
         until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
         play(lab, "produce orders 0; settle; disconnect 3 zookeeper")
         if restarts:
-            lab.disconnect(3, 1)
-            lab.run_for(9)
+            play(lab, "disconnect 3 1; run_for 9")
             lab.world.network.heal()
         play(lab, "settle; produce orders 0; settle")
         assert (lab.partition("orders", 0).isr, lab.partition("orders", 0).leader_epoch) == (isr, 1)
@@ -294,8 +289,7 @@ def test_a_record_ends_the_half_second_of_a_high_watermark() -> None:
     with lab_with(1) as lab:
         since = len(lab.trace)
         for _ in range(3):
-            lab.produce("orders", 0)
-            lab.run_for(0.1)
+            play(lab, "produce orders 0; run_for 0.1")
         lab.settle()
         copied = [r for r in lab.trace[since:] if r.action == "copy"]
         assert sorted(r.broker or 0 for r in copied) == [2, 2, 2, 3, 3, 3]

@@ -249,8 +249,7 @@ def test_what_says_an_id_is_shown(prose: Prose) -> None:
     assert lab.identity(3).files == {"/d0": None, "/d1": None}
     lab.set_broker_id(3, None)
     prose(repr(broker_identity(lab.identity(3))))
-    lab.set_broker_id(3, 3)
-    lab.set_meta(3, "/d1", 2)
+    play(lab, "set_broker_id 3 3; set_meta 3 /d1 2")
     view = lab.identity(3)
     assert view.problem == decided(lab, 3) and view.files["/d1"].text == "version=0\nbroker.id=2\n"
     prose(repr(broker_identity(view)))

@@ -251,8 +251,7 @@ def test_a_produce_request_waits_in_the_leaders_purgatory() -> None:
         until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
         lab.lag(3, "orders", 0)
         assert gauges(lab) == [0, 0]
-        lab.produce("orders", 0, wait=False)
-        lab.run_for(1)
+        play(lab, "produce orders 0 wait=false; run_for 1")
         assert gauges(lab) == [1, 1]
         lab.run_for(20)
         assert gauges(lab) == [0, 0]

@@ -53,11 +53,9 @@ def test_requests_without_an_answer_fail_in_the_order_in_which_they_arrived() ->
         lab.lag(1, "orders", 0)
         sent = []
         for _ in range(12):
-            lab.produce("orders", 0, wait=False)
-            lab.run_for(0.05)
+            play(lab, "produce orders 0 wait=false; run_for 0.05")
             sent.append(lab.trace.slice(kind="request", action="Produce")[-1].seq)
-        lab.shutdown(3)
-        lab.settle()
+        play(lab, "shutdown 3; settle")
         failed = [r.cause for r in lab.trace.slice(kind="response", action="Produce") if r.error == "NETWORK_EXCEPTION"]
         assert failed == sent
 
@@ -110,11 +108,9 @@ def test_the_controller_acts_until_its_logs_are_closed(generation: str) -> None:
 
 def test_a_broker_that_stops_follows_nobody(generation: str) -> None:
     with opened(generation, asks=False, costs=Costs(stop=2)) as lab:
-        lab.produce("orders", 1)
-        lab.shutdown(3, wait=False)
+        play(lab, "produce orders 1; shutdown 3 wait=false")
         lab.run_until(lambda now: now.brokers[3].state == "shutting down")
-        lab.produce("orders", 1, acks=1)
-        lab.run_for(1)
+        play(lab, "produce orders 1 acks=1; run_for 1")
         assert [log.end for log in lab.log("orders", 1)] == [2, 2, 1]
 
 
@@ -168,8 +164,7 @@ def test_recovery_takes_time_by_what_was_not_flushed() -> None:
 
 def test_a_directory_that_failed_has_no_marker() -> None:
     with opened("2.0") as lab:
-        lab.fail_log_dir(3)
-        lab.shutdown(3)
+        play(lab, "fail_log_dir 3; shutdown 3")
         assert process_of(lab, 3).disk.clean == {1}
         until_quiet(lab.start, 3)
         assert own(lab, "recovering").detail == "logs=1 bytes=0"
@@ -226,8 +221,7 @@ def test_a_broker_goes_through_kafkas_states(generation: str) -> None:
         assert states(lab, 3) == [(1, "Starting"), (3, "RunningAsBroker")]
         lab.kill(3)
         assert states(lab, 3) == [(0, "NotRunning")]
-        lab.settle()
-        lab.start(3)
+        play(lab, "settle; start 3")
         assert states(lab, 3) == [(1, "Starting"), (2, "RecoveringFromUncleanShutdown"), (3, "RunningAsBroker")]
 
 

@@ -141,8 +141,7 @@ def test_a_move_that_meets_a_batch_left_behind_fails(generation: str) -> None:
     Kafka 2.4.1: controller/KafkaController.scala, maybeTriggerPartitionReassignment
     """
     with Lab(brokers=3, generation=generation, seed=1) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
         acting(lab).batch.stop_replica(3, ONE, False, None)
         seen = len(lab.trace)
         with pytest.raises(ApiException, match="UNKNOWN_SERVER_ERROR") if generation == "2.4" else nullcontext():

@@ -105,9 +105,8 @@ def test_the_request_to_delete_a_topic_that_is_gone(lab: Lab, generation: str) -
     Kafka 0.10.2.2: controller/PartitionStateMachine.scala, deregisterPartitionChangeListener; 2.0.1:
     controller/KafkaController.scala, unregisterPartitionModificationsHandlers
     """
-    lab.at_once(["delete_controller", "write_znode /admin/delete_topics/ghost ''"])
-    lab.settle()
-    until_quiet(lab.delete_topic, "orders")
+    until_quiet(lab.at_once, ["delete_controller", "write_znode /admin/delete_topics/ghost ''"])
+    play(lab, "delete_topic orders; settle")
     ended = [json.loads(r.detail or "")["error"] for r in lab.trace.slice(action="thread_died")]
     assert ended == ["key not found: ghost"] * (generation == "0.10")
     assert is_gone(lab) == (generation != "0.10")
@@ -252,8 +251,7 @@ def test_a_topic_that_is_queued_first_waits_for_its_reassignment(generation: str
         lab.reassign({ORDERS: [2, 5]}, through="zookeeper")
         lab.run_for(0.1)
         seen = len(lab.trace)
-        lab.delete_topic("orders")
-        lab.run_for(7)
+        play(lab, "delete_topic orders; run_for 7")
         assert "/admin/delete_topics/orders" in lab.znodes()
         halted = lab.trace.slice(start=seen, kind="controller", action="deletion_halted")
         assert "topic reassignment in progress" in halted.text()
@@ -422,15 +420,13 @@ def test_a_replica_without_a_state_ends_the_deletions_behind_it_too(lab: Lab, ge
     until_quiet(lab.create_topic, "other", assignment={0: [1, 2]})
     until_quiet(lab.reassign, {("never", 0): [3]}, "zookeeper")
     seen = len(lab.trace)
-    until_quiet(lab.delete_topic, "never")
-    until_quiet(lab.delete_topic, "other")
+    play(lab, "delete_topic never; settle; delete_topic other; settle")
     failed = [r.action for r in lab.trace[seen:] if "key not found: [Topic=never,Part" in (r.detail or "")]
     assert failed == (["thread_died"] if generation == "0.10" else ["error_processing"] * 2)
     assert {"/brokers/topics/never", "/brokers/topics/other"} <= lab.znodes().keys()
     if generation == "2.4":
         return  # each next controller fails at the move, which stands in the topic's znode
-    until_quiet(lab.start, 4)
-    until_quiet(lab.delete_controller)
+    play(lab, "start 4; settle; delete_controller; settle")
     assert "/brokers/topics/other" not in lab.znodes()
     assert ("/brokers/topics/never" in lab.znodes()) is (generation == "0.10")  # before KAFKA-6650 it stays Online
 
@@ -445,9 +441,7 @@ def test_an_answer_to_a_reassignment_that_finds_a_deletion_under_way(generation:
     with opened(waits, brokers=5) as lab:
         lab.slow(5, 8)
         lab.reassign({ORDERS: [2, 5]}, through="zookeeper")
-        lab.run_for(0.1)
-        lab.delete_topic("orders")
-        lab.settle()
+        play(lab, "run_for 0.1; delete_topic orders; settle")
         refused = lab.trace.slice(kind="replica", action="refuse", topic="orders", partition=0)
         assert [r.broker for r in refused if r.target == "ReplicaDeletionSuccessful"] == answers
         assert is_gone(lab)

@@ -138,8 +138,7 @@ def test_an_unreadable_epoch_ends_the_attempt_to_take_over() -> None:
     with opened() as lab:
         path = ControllerEpochZNode.path()
         lab.world.clock.run(acting(lab).zk.write(Set(path, b"many")))
-        lab.delete_controller()
-        lab.run_for(0.01)
+        play(lab, "delete_controller; run_for 0.01")
         failed = [r for r in lab.trace if r.action == "election_failed"]
         assert path in json.loads(failed[0].detail or "{}")["error"]
         assert len(failed) > 2
@@ -388,9 +387,7 @@ def test_a_session_that_ends_while_brokers_are_read_kills_no_broker(generation: 
         lab.kill(3)
         ids = {"actor": "broker-1", "path": "/brokers/ids", "action": "children"}
         lab.run_until(lambda now: bool(now.trace.slice(since, **ids)))
-        lab.run_for(0.00015)
-        lab.expire_session(1)
-        lab.settle()
+        play(lab, "run_for 0.00015; expire_session 1; settle")
         logged = [record.action for record in lab.trace.slice(since, kind="controller", actor="controller-1")]
         assert "error_processing" in logged
         assert "brokers_changed" not in logged

@@ -118,8 +118,7 @@ def test_the_next_controller_takes_the_gauges_over(lab: Lab) -> None:
 
 
 def test_who_resigns_shows_nothing(lab: Lab) -> None:
-    until_quiet(lab.kill, 2)
-    until_quiet(lab.delete_controller)
+    play(lab, "kill 2; settle; delete_controller; settle")
     for broker in (1, 3):
         acts = broker == lab.controller.id
         assert shown(lab, broker, "ActiveControllerCount", IMBALANCE) == (int(acts), int(acts))
@@ -309,8 +308,7 @@ def test_an_isr_that_could_not_be_written(lab: Lab, generation: str, counts: int
     state = "/brokers/topics/orders/partitions/0/state"
     data = lab.znodes()[state][0].decode()
     lab.write_znode(state, data)  # another version
-    lab.lag(2, "orders", 0)
-    lab.run_for(30)
+    play(lab, "lag 2 orders 0; run_for 30")
     tried = sum(r.action == "shrink-isr" and r.error == "BADVERSION" for r in lab.trace)
     assert tried
     shrinks, failed = (lab.metrics(1).get(name) for name in ("IsrShrinksPerSec", "FailedIsrUpdatesPerSec"))

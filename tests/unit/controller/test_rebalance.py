@@ -74,8 +74,7 @@ def test_a_requested_election_of_what_never_had_a_leader_and_a_failover(generati
         until_quiet(lab.create_topic, "orders", assignment={0: [3]})
         until_quiet(lab.elect_preferred, [ORDERS])
         since = len(lab.trace)
-        lab.kill(1)
-        lab.start(3)
+        play(lab, "kill 1; start 3")
         lab.run_until(
             lambda now: bool(now.trace.slice(since, action={"election_failed", "ready"})[2 * fails :]), limit=60
         )
@@ -169,8 +168,7 @@ def test_nothing_is_rebalanced_while_partitions_move(generation: str) -> None:
         lab.reassign({("moving", 0): [1, 2, 3]}, through="zookeeper")  # waits for 2
         lab.run_for(60)
         assert lab.partition(*ORDERS).leader == 1
-        lab.start(2)
-        lab.run_for(60)
+        play(lab, "start 2; run_for 60")
         assert lab.reassignments() == []
         assert lab.partition(*ORDERS).leader == 3
 

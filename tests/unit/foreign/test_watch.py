@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from foreign import read, watched
-from labs import by_hand, until_quiet
+from labs import by_hand, play, until_quiet
 from prose import Prose, refuses
 
 from kafka_ctl import BadInput, Lab, Trace, Unavailable
@@ -24,8 +24,7 @@ STATE = "/brokers/topics/orders/partitions/0/state"
 def played(generation: str = "2.4", **options: object) -> Lab:
     """A cluster with three brokers and a topic."""
     lab = Lab(brokers=3, generation=generation, seed=1, **options)
-    lab.create_topic("orders", partitions=6, replication_factor=3)
-    lab.settle()
+    play(lab, "create_topic orders partitions=6 replication_factor=3; settle")
     return lab
 
 
@@ -63,19 +62,16 @@ def test_what_is_inferred_is_what_happened(generation: str) -> None:
 def test_a_broker_that_crashed_had_no_controlled_shutdown() -> None:
     """It is in no ISR when it goes: as it has only just come back, or as its leaders took it out before."""
     with Lab(brokers=3, generation="2.0", seed=1, config={"zookeeper.session.timeout.ms": 40_000}) as lab:
-        lab.create_topic("o", assignment={0: [1, 3], 1: [2, 3]})
-        lab.settle()
+        until_quiet(lab.create_topic, "o", assignment={0: [1, 3], 1: [2, 3]})
         with watched(lab) as watch:
-            lab.kill(3)
-            lab.run_for(60)
+            play(lab, "kill 3; run_for 60")
             watch.settle()
             assert watch.trace.slice(action="shrink-isr")
             lab.start(3)
             while not watch.trace.slice(start=watch.opened, action="registered"):
                 lab.run_for(0.001)
             assert watch.summary.under_replicated == 2
-            lab.kill(3)
-            lab.run_for(60)
+            play(lab, "kill 3; run_for 60")
             watch.settle()
             went = watch.trace.slice(kind="broker", action={"lost", "controlled-shutdown"})
             assert [r.action for r in went] == ["lost", "lost"]
@@ -84,8 +80,7 @@ def test_a_broker_that_crashed_had_no_controlled_shutdown() -> None:
 def test_the_picture_and_the_tables_are_those_of_the_cluster() -> None:
     """The model that is folded from the records, and the rows, have what the znodes have."""
     with played() as lab, watched(lab) as watch:
-        until_quiet(lab.kill, 2)
-        until_quiet(lab.create_topic, "more", partitions=2, replication_factor=2)
+        play(lab, "kill 2; settle; create_topic more partitions=2 replication_factor=2; settle")
         until_quiet(lab.delete_topic, "more")
         watch.settle()
         rows = {(p.topic, p.partition): (p.leader, p.isr, p.replicas, p.zk_version) for p in lab.partitions()}
@@ -151,9 +146,7 @@ def test_a_session_of_a_watch_refuses_writes(op: Op) -> None:
 
 def change(lab: Lab) -> None:
     """A topic comes, and a broker goes."""
-    lab.create_topic("new", partitions=1, replication_factor=1)
-    lab.kill(3)
-    lab.run_for(10)
+    play(lab, "create_topic new partitions=1 replication_factor=1; kill 3; run_for 10")
 
 
 def disconnected(lab: Lab, watch: Watch) -> Callable[[], None]:
@@ -214,8 +207,7 @@ def test_risks_and_requests_that_wait() -> None:
         lab.create_topic("a", assignment={0: [1, 2], 1: [3, 2]}, config={"min.insync.replicas": 2})
         lab.create_topic("b", assignment={0: [2], 1: [4]})
         lab.create_topic("c", assignment={0: [1, 2]})
-        lab.create_topic("d", assignment={0: [2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "d", assignment={0: [2]})
         with watched(lab) as watch:
             until_quiet(lab.kill, 2)
             watch.settle()

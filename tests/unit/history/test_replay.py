@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from labs import play
+from labs import play, until_quiet
 from prose import Prose, refuses
 
 from kafka_ctl import Lab, Trace
@@ -41,10 +41,8 @@ def lab_of(generation: str) -> Lab:
     lab = Lab(brokers=3, generation=generation, config={"unclean.leader.election.enable": False})
     play(lab, "create_topic orders partitions=4 replication_factor=2; settle")
     assert lab.controller is not None
-    lab.kill(lab.controller.id)
-    lab.settle()
-    lab.shutdown(min(id for id, broker in lab.brokers.items() if broker.state == "running"))
-    lab.settle()
+    until_quiet(lab.kill, lab.controller.id)
+    until_quiet(lab.shutdown, min(id for id, broker in lab.brokers.items() if broker.state == "running"))
     return lab
 
 
@@ -209,8 +207,7 @@ def test_an_epoch_without_logs(tmp_path: Path, prose: Prose) -> None:
     lab = Lab(brokers=3)
     for _ in range(2):
         assert lab.controller is not None
-        lab.kill(lab.controller.id)
-        lab.settle()
+        until_quiet(lab.kill, lab.controller.id)
     write_logs(lab.trace, tmp_path)
     second = next(r.actor for r in lab.trace if r.action == "epoch_incremented" and r.controller_epoch == 2)
     shutil.rmtree(tmp_path / second.replace("controller", "broker"))

@@ -58,8 +58,7 @@ def test_a_short_pause_is_not_noticed(lab: Lab) -> None:
     """Shorter than the session timeout, it only delays what the process does."""
     id, since = lab.controller.id, len(lab.trace)
     lab.pause(id, 3)
-    lab.create_topic("u", 1, 3)
-    lab.run_for(2)
+    play(lab, "create_topic u partitions=1 replication_factor=3; run_for 2")
     assert not [r for r in lab.trace[since:] if r.actor in (f"controller-{id}", f"broker-{id}") and r.kind != "watch"]
     lab.settle()
     assert lab.partition("u", 0).leader != -1 and lab.controller.id == id
@@ -282,8 +281,7 @@ def test_a_controller_gives_up_what_is_not_answered_in_time(lab: Lab, slow: str)
     if slow != "request":
         lab.delay(other, controller, 40 if slow == "answer" else 20)
     since, start = len(lab.trace), lab.now
-    lab.create_topic("u", 1, 3)
-    lab.run_for(100)
+    play(lab, "create_topic u partitions=1 replication_factor=3; run_for 100")
     lost = lab.trace.slice(since, kind="response", error="DISCONNECTED", broker=other)
     assert [r.actor for r in lost[:1]] == [f"controller-{controller}"]
     assert f"from broker {other} to broker {controller}" in (lost[0].detail or "")
@@ -399,8 +397,7 @@ def test_who_returns_before_the_session_ends_waits_for_that(lab: Lab) -> None:
 
 def test_a_broker_is_started_once(prose: Prose) -> None:
     with Lab() as lab:
-        lab.kill(1)
-        lab.start(1)
+        play(lab, "kill 1; start 1")
         prose.refuses(BadInput, lab.start, 1)
 
 
@@ -422,8 +419,7 @@ def test_a_shutdown_whose_session_has_expired_still_ends(lab: Lab) -> None:
 def test_a_dead_process_sends_nothing(lab: Lab) -> None:
     """Not even to itself: a controller's channel to its own broker dies with both."""
     id = lab.controller.id
-    lab.create_topic("u", 3, 3)
-    lab.step(60)
+    play(lab, "create_topic u partitions=3 replication_factor=3; step n=60")
     lab.kill(id)
     since = len(lab.trace)
     lab.run_for(30)
@@ -487,9 +483,7 @@ def test_a_process_can_be_killed_while_it_leaves_or_starts(lab: Lab) -> None:
 
 
 def test_faults_are_part_of_the_story(lab: Lab) -> None:
-    lab.pause(1, 2.5)
-    lab.disconnect(2, 3, one_way=True)
-    lab.disconnect("zookeeper", 2)
+    play(lab, "pause 1 2.5; disconnect 2 3 one_way=true; disconnect zookeeper 2")
     play(lab, "lose 3 2; delay 1 3 0.25; run_for 20; heal; settle; fail_log_dir 1; settle")
     with Lab.replay(lab.story) as again:
         assert again.trace.records == lab.trace.records
@@ -520,12 +514,9 @@ def test_a_fault_that_cannot_be_is_refused(prose: Prose, call: object) -> None:
 def test_an_order_does_not_keep_time_from_ending(generation: str) -> None:
     """Where one event is pending that renews itself, periodic checks come in their turn, and `run_for` ends."""
     with Lab(generation=generation) as lab:
-        lab.disconnect("zookeeper", 3)
-        lab.settle(limit=300)
+        play(lab, "disconnect zookeeper 3; settle limit=300")
         lab.order([2, 3, 2, 1, 0, 2])
-        lab.kill(2)
-        lab.run_for(20)
-        lab.stop_zookeeper()
+        play(lab, "kill 2; run_for 20; stop_zookeeper")
         start = lab.now
         lab.run_for(20)
         assert lab.now - start == pytest.approx(20)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from foreign import read, taken_over
-from labs import by_hand, until_quiet
+from labs import by_hand, play, until_quiet
 from prose import Prose
 
 from kafka_ctl import BadInput, Lab, Unavailable
@@ -21,8 +21,7 @@ def eventful(generation: str) -> Lab:
     lab.create_topic("orders", partitions=5, replication_factor=3, config={"min.insync.replicas": 2})
     until_quiet(lab.create_topic, "old", assignment={0: [4, 1], 1: [4, 2]})
     until_quiet(lab.kill, lab.controller.id)
-    until_quiet(lab.elect_preferred)
-    until_quiet(lab.delete_topic, "old")
+    play(lab, "elect_preferred; settle; delete_topic old; settle")
     if generation == "0.10":
         by_hand(lab, Delete(LOG_DIRS))
     return lab

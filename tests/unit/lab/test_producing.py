@@ -100,8 +100,7 @@ def test_too_few_in_sync_replicas_are_refused() -> None:
 
 
 def test_a_producer_learns_of_another_leader_by_an_error(lab: Lab) -> None:
-    lab.produce("orders", 0)
-    lab.kill(1)
+    play(lab, "produce orders 0; kill 1")
     assert lab.produce("orders", 0).error == "NETWORK_EXCEPTION"
     play(lab, "settle; start 1; settle")
     assert lab.partition("orders", 0).leader == 2
@@ -171,8 +170,7 @@ def test_without_a_leader_nothing_is_produced() -> None:
 
 
 def test_a_leader_that_stands_still_answers_nobody_in_time(lab: Lab) -> None:
-    lab.produce("orders", 0)
-    lab.pause(1, 60)
+    play(lab, "produce orders 0; pause 1 60")
     before = lab.now
     assert lab.produce("orders", 0).error == "REQUEST_TIMED_OUT"
     assert 30 <= lab.now - before <= 32
@@ -234,8 +232,7 @@ def test_what_one_leader_acknowledged_alone_can_be_lost(lab: Lab) -> None:
     """`acks=1`: the follower had no time to copy it."""
     lab.disconnect(1, 2)
     assert lab.produce("orders", 0, acks=1).acknowledged
-    lab.kill(1)
-    lab.run_for(8)
+    play(lab, "kill 1; run_for 8")
     assert lab.partition("orders", 0).leader == 2
     play(lab, "heal; start 1; settle")
     assert values(lab) == {1: [], 2: []}
@@ -248,8 +245,7 @@ def test_who_may_join_the_isr(joins_early: bool) -> None:
     generation = Generation("2.0").but(joins_from_epoch_start=not joins_early)
     with lab_with([1, 2], generation) as lab:
         leader = process_of(lab, 1).as_leader
-        lab.disconnect(1, 2)
-        lab.produce("orders", 0, records=3, acks=1)
+        play(lab, "disconnect 1 2; produce orders 0 records=3 acks=1")
         tp = next(iter(leader.process.disk.logs))
         leader.lead(tp)
         leader.fetch(FetchRequest(tp, 2, offset=0))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from labs import by_hand, until_quiet
+from labs import by_hand, play, until_quiet
 from wire_clients import Asking, eventually, fetch_of, listening
 
 from kafka_ctl import Lab
@@ -147,9 +147,7 @@ def test_a_new_leader_does_not_know_where_consumers_may_be(generation: str, late
     """
     with listening(generation, config={"replica.lag.time.max.ms": 60_000}) as lab:
         until_quiet(lab.create_topic, "ends", assignment={0: [1, 2, 3]})
-        until_quiet(lab.produce, "ends", 0)
-        lab.slow(3, 60)
-        lab.produce("ends", 0, acks=1)
+        play(lab, "produce ends 0; settle; slow 3 60; produce ends 0 acks=1")
         eventually(lambda: lab.log("ends", 0)[1].end == 2, "the other follower has it")
         lab.kill(1)
         eventually(lambda: ("ends", 0) in lab.brokers[2].leads)
@@ -175,8 +173,7 @@ def test_where_a_log_ends(generation: str) -> None:
         for version in versions(lab, "ListOffsets")[4:]:
             found = [listed(lab, version, time) for time in (5, -1, -2)]
             assert [(part["offset"], part["leader_epoch"]) for part in found] == [(-1, -1), (0, 0), (0, 0)]
-        lab.slow(2, 60)
-        lab.produce("ends", 0, acks=1)
+        play(lab, "slow 2 60; produce ends 0 acks=1")
         for version in versions(lab, "ListOffsets"):
             found = [listed(lab, version, -1, replica) for replica in (-1, 2, -2)]
             assert [part["offset"] if version else part["old_style_offsets"][0] for part in found] == [0, 1, 1]

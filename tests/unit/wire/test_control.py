@@ -200,10 +200,8 @@ def test_an_election_that_times_out_has_no_text() -> None:
 def test_a_follower_that_fetches_to_the_end_joins_the_isr() -> None:
     """Over the wire as well, where a Kafka broker may be the follower."""
     with listening("2.0") as lab:
-        lab.create_topic("a", assignment={0: [1, 2]})
-        lab.settle()
-        lab.shutdown(2)
-        lab.settle()
+        until_quiet(lab.create_topic, "a", assignment={0: [1, 2]})
+        play(lab, "shutdown 2; settle")
         assert [tuple(view.isr) for view in lab.partitions()] == [(1,)]
         with Asking(lab, 1) as leader:
             asked = {"max_wait": 0, "min_bytes": 0, "max_bytes": 1 << 20, "isolation_level": 0}
@@ -214,10 +212,8 @@ def test_a_follower_that_fetches_to_the_end_joins_the_isr() -> None:
 def test_replicas_on_brokers_that_are_gone_are_offline() -> None:
     """Since version 5 of Metadata; the others are not."""
     with listening("2.0") as lab:
-        lab.create_topic("a", assignment={0: [1, 3], 1: [2, 1]})
-        lab.settle()
-        lab.shutdown(3)
-        lab.settle()
+        until_quiet(lab.create_topic, "a", assignment={0: [1, 3], 1: [2, 1]})
+        play(lab, "shutdown 3; settle")
         with Asking(lab, 1) as broker:
             (topic,) = broker.ask("Metadata", 5, topics=[{"name": "a"}], allow_auto_topic_creation=False)["topics"]
         assert [[*part["offline_replicas"]] for part in topic["partitions"]] == [[3], []]
@@ -226,11 +222,8 @@ def test_replicas_on_brokers_that_are_gone_are_offline() -> None:
 def test_a_follower_that_knows_the_high_watermark_waits_for_records() -> None:
     """It is answered at once only where it has not been sent the high watermark (Kafka 2.4, KIP-392)."""
     with listening("2.4") as lab:
-        lab.create_topic("a", assignment={0: [1, 2]})
-        lab.settle()
-        lab.produce("a", 0, records=3)
-        lab.shutdown(2)
-        lab.settle()
+        until_quiet(lab.create_topic, "a", assignment={0: [1, 2]})
+        play(lab, "produce a 0 records=3; shutdown 2; settle")
         asked = {"max_wait": 1500, "min_bytes": 1, "max_bytes": 1 << 20, "isolation_level": 0}
         with Asking(lab, 1) as leader:
             for _ in range(2):

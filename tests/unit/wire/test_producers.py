@@ -179,12 +179,10 @@ def test_too_small_an_isr_is_noticed_before_the_order(lab: Lab) -> None:
         data = batch_of("a", 71, 0, epoch=0)
         error, offset = sent(leader, data)
         assert error is None
-        lab.alter_config("topics", "orders", {"min.insync.replicas": 4})
-        lab.settle()
+        until_quiet(lab.alter_config, "topics", "orders", {"min.insync.replicas": 4})
         assert sent(leader, data) == sent(leader, batch_of("c", 71, 7, epoch=0)) == ("NOT_ENOUGH_REPLICAS", -1)
         assert sent(leader, data, acks=1) == (None, offset)
-        lab.alter_config("topics", "orders", {"min.insync.replicas": 1})
-        lab.settle()
+        until_quiet(lab.alter_config, "topics", "orders", {"min.insync.replicas": 1})
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,7 @@ def troubled() -> Trace:
     with Lab(brokers=4, seed=7, generation="2.4") as lab:
         play(lab, "create_topic orders partitions=3 replication_factor=3")
         play(lab, "create_topic old partitions=1 replication_factor=2; settle; lag 4 orders 0; kill 1")
-        play(lab, "delete_topic old; run_for 20; pause 2 3; disconnect 4 zookeeper; run_for 20; heal; start 1")
-        play(lab, "settle")
+        play(lab, "delete_topic old; run_for 20; pause 2 3; disconnect 4 zookeeper; run_for 20; heal; start 1; settle")
         return lab.trace
 
 
@@ -179,8 +178,7 @@ def test_in_2_4_who_is_silent_and_has_all_does_not_lag() -> None:
     """KAFKA-7152: only a follower whose log is shorter than its leader's leaves the ISR."""
     with Lab(brokers=3, seed=7, generation="2.4") as lab:
         until_quiet(lab.create_topic, "orders", assignment={0: [1, 3]})
-        lab.pause(3, seconds=4)
-        lab.run_for(1)
+        play(lab, "pause 3 4; run_for 1")
         quiet = film(lab.trace, generation="2.4")
         play(lab, "produce orders 0 acks=1; run_for 1; settle")
         trace = lab.trace
