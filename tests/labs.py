@@ -43,10 +43,12 @@ def until_quiet(command: Callable[..., Result], *args: Any, **kwargs: Any) -> Re
     return result
 
 
-def play(lab: Lab, commands: str) -> None:
-    """Give commands in the words of a story, as in `play(lab, "kill 1; settle; start 1; settle")`."""
+def play(lab: Lab, commands: str) -> Trace:
+    """Give commands in the words of a story, as in `play(lab, "kill 1; settle; start 1; settle")`; what happened."""
+    since = len(lab.trace)
     for command in story.parse(commands.replace("; ", "\n")):
         lab.do(command)
+    return lab.trace.slice(since)
 
 
 def acting(lab: Lab) -> Controller:

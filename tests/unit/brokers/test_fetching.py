@@ -278,9 +278,8 @@ def test_where_nothing_was_written_nothing_waits() -> None:
 def test_a_high_watermark_releases_followers_since_2_4(generation: str, least: float, most: float) -> None:
     """Before KAFKA-8443 they hear of it when their fetch has waited for half a second."""
     with lab_with(1, generation) as lab:
-        since = len(lab.trace)
-        until_quiet(lab.produce, "orders", 0)
-        raised = {r.broker: r.time_ms for r in lab.trace[since:] if r.action == "high-watermark"}
+        news = play(lab, "produce orders 0; settle")
+        raised = {r.broker: r.time_ms for r in news if r.action == "high-watermark"}
         assert all(least <= raised[follower] - raised[1] <= most for follower in (2, 3))
 
 

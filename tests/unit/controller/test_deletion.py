@@ -56,10 +56,9 @@ def test_nothing_is_left(lab: Lab) -> None:
 
 def test_the_order_of_things(lab: Lab, generation: str) -> None:
     """Forget it, stop it, delete it, and only then away with it."""
-    since = len(lab.trace)
-    until_quiet(lab.delete_topic, "orders")
+    news = play(lab, "delete_topic orders; settle")
     words = []
-    for r in lab.trace[since:]:
+    for r in news:
         if r.topic != "orders":
             words += [f"delete {r.path}"] if r.kind == "zk" and r.action == "delete" and r.actor == "broker-1" else []
         elif r.kind in ("partition", "replica"):
@@ -89,9 +88,8 @@ def test_the_order_of_things(lab: Lab, generation: str) -> None:
 @tabled
 def test_stop_replica_requests_to_one_broker(lab: Lab, expected: int) -> None:
     """Two replicas of the topic are on broker 2."""
-    since = len(lab.trace)
-    until_quiet(lab.delete_topic, "orders")
-    sent = Counter(r.broker for r in lab.trace[since:] if r.action == "StopReplica" and r.target == "sent")
+    news = play(lab, "delete_topic orders; settle")
+    sent = Counter(r.broker for r in news if r.action == "StopReplica" and r.target == "sent")
     assert sent == {2: expected, 3: expected}
 
 
@@ -180,10 +178,9 @@ def test_what_the_tool_refuses(prose: Prose, lab: Lab) -> None:
 
 def test_requests_for_unknown_topics_are_removed(lab: Lab) -> None:
     by_hand(lab, Create("/admin/delete_topics/nowhere"))
-    since = len(lab.trace)
-    lab.settle()
+    news = play(lab, "settle")
     assert "/admin/delete_topics/nowhere" not in lab.znodes()
-    unknown = [json.loads(r.detail or "") for r in lab.trace[since:] if r.action == "deleting_unknown_topics"]
+    unknown = [json.loads(r.detail or "") for r in news if r.action == "deleting_unknown_topics"]
     assert unknown == [{"topics": ["nowhere"]}]
 
 
@@ -222,9 +219,8 @@ def test_it_does_not_wait_for_a_running_reassignment(generation: str) -> None:
     with opened(generation, brokers=5) as lab:
         until_quiet(lab.kill, 5)
         until_quiet(lab.reassign, {ORDERS: [2, 5]}, through="zookeeper")
-        since = len(lab.trace)
-        until_quiet(lab.delete_topic, "orders")
-        halted = [r for r in lab.trace[since:] if r.action == "deletion_halted"]
+        news = play(lab, "delete_topic orders; settle")
+        halted = [r for r in news if r.action == "deletion_halted"]
         assert {json.loads(r.detail or "")["reason"] for r in halted} == {"offline replicas"}
         assert not is_gone(lab)
         until_quiet(lab.start, 5)
@@ -250,10 +246,9 @@ def test_a_topic_that_is_queued_first_waits_for_its_reassignment(generation: str
         lab.slow(5, 8)
         lab.reassign({ORDERS: [2, 5]}, through="zookeeper")
         lab.run_for(0.1)
-        seen = len(lab.trace)
-        play(lab, "delete_topic orders; run_for 7")
+        news = play(lab, "delete_topic orders; run_for 7")
         assert "/admin/delete_topics/orders" in lab.znodes()
-        halted = lab.trace.slice(start=seen, kind="controller", action="deletion_halted")
+        halted = news.slice(kind="controller", action="deletion_halted")
         assert "topic reassignment in progress" in halted.text()
         lab.settle()
         assert is_gone(lab) and "/admin/reassign_partitions" not in lab.znodes()
@@ -311,9 +306,8 @@ def test_what_a_broker_could_not_delete_is_tried_again(generation: str, monkeypa
 
     monkeypatch.setattr(ReplicaManager, "stop_replica", fails)
     with opened(generation) as lab:
-        since = len(lab.trace)
-        until_quiet(lab.delete_topic, "orders")
-        reasons = [json.loads(r.detail or "")["reason"] for r in lab.trace[since:] if r.action == "deletion_halted"]
+        news = play(lab, "delete_topic orders; settle")
+        reasons = [json.loads(r.detail or "")["reason"] for r in news if r.action == "deletion_halted"]
         assert set(reasons) == {"replica deletion failure"}
         assert not is_gone(lab)
         ineligible = {(r.partition, r.broker) for r in lab.replicas() if r.state == "OfflineReplica"}
@@ -399,9 +393,8 @@ def test_0_10_waits_for_the_fetch_of_a_stopped_copy(generation: str, least: floa
     taken: dict[int, float] = {}
     with settled(generation, {"orders": {0: [1, 2, 3]}}, 3, {"delete.topic.enable": True}) as lab:
         lab.run_for(0.123)
-        since = len(lab.trace)
-        until_quiet(lab.delete_topic, "orders")
-        for r in lab.trace[since:]:
+        news = play(lab, "delete_topic orders; settle")
+        for r in news:
             if r.action == "stop-replica" and r.broker is not None:
                 first = taken.get(r.broker, r.time_ms)
                 taken[r.broker] = first if r.detail != "delete" else (r.time_ms - first) / 1000
@@ -419,9 +412,8 @@ def test_a_replica_without_a_state_ends_the_deletions_behind_it_too(lab: Lab, ge
     until_quiet(lab.create_topic, "never", assignment={0: [4]})
     until_quiet(lab.create_topic, "other", assignment={0: [1, 2]})
     until_quiet(lab.reassign, {("never", 0): [3]}, "zookeeper")
-    seen = len(lab.trace)
-    play(lab, "delete_topic never; settle; delete_topic other; settle")
-    failed = [r.action for r in lab.trace[seen:] if "key not found: [Topic=never,Part" in (r.detail or "")]
+    news = play(lab, "delete_topic never; settle; delete_topic other; settle")
+    failed = [r.action for r in news if "key not found: [Topic=never,Part" in (r.detail or "")]
     assert failed == (["thread_died"] if generation == "0.10" else ["error_processing"] * 2)
     assert {"/brokers/topics/never", "/brokers/topics/other"} <= lab.znodes().keys()
     if generation == "2.4":

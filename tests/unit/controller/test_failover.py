@@ -40,13 +40,12 @@ def test_taking_over_in_kafkas_order() -> None:
 def test_only_one_wins_the_race() -> None:
     """The others find the znode there, and know who it is."""
     with opened() as lab:
-        seen = len(lab.trace)
-        until_quiet(lab.delete_controller)
-        created = [r for r in lab.trace[seen:] if r.kind == "zk" and (r.action, r.path) == ("create", "/controller")]
+        news = play(lab, "delete_controller; settle")
+        created = [r for r in news if r.kind == "zk" and (r.action, r.path) == ("create", "/controller")]
         assert sorted(str(r.error) for r in created) == ["NODEEXISTS", "NODEEXISTS", "None"]
         winner = next(r for r in created if r.error is None).actor
         assert {b.controller.active_id for b in lab.world.brokers.values()} == {int(winner[-1])}
-        assert [r.action for r in lab.trace[seen:] if r.action == "elected"] == ["elected"]
+        assert [r.action for r in news if r.action == "elected"] == ["elected"]
 
 
 def test_the_first_epoch_and_its_wrong_version() -> None:
@@ -206,10 +205,9 @@ def test_the_order_of_taking_over(generation: str, file: str) -> None:
 def test_metadata_comes_before_the_first_leader_and_isr(generation: str) -> None:
     """KAFKA-4443: brokers must know who is alive before they follow anybody."""
     with in_any(generation) as lab:
-        since = len(lab.trace)
-        until_quiet(lab.kill, 1)
+        news = play(lab, "kill 1; settle")
         received: dict[int | None, list[str]] = {}
-        for r in lab.trace[since:]:
+        for r in news:
             if r.kind == "request" and r.target == "sent":
                 received.setdefault(r.broker, []).append(r.action)
         assert {actions[0] for actions in received.values()} == {"UpdateMetadata"}
@@ -221,9 +219,8 @@ def test_metadata_comes_before_the_first_leader_and_isr(generation: str) -> None
 def test_the_first_metadata_of_a_new_controller(generation: str, states: int) -> None:
     """KAFKA-7537: since 2.2 it only says who is there."""
     with in_any(generation) as lab:
-        since = len(lab.trace)
-        until_quiet(lab.kill, 1)
-        first = next(r for r in lab.trace[since:] if r.action == "UpdateMetadata" and r.target == "sent")
+        news = play(lab, "kill 1; settle")
+        first = next(r for r in news if r.action == "UpdateMetadata" and r.target == "sent")
         assert f"partitions={states} " in (first.detail or "")
 
 
@@ -268,9 +265,8 @@ def test_who_resigns_stops_listening_and_sending(generation: str) -> None:
         context = old.context
         assert (context.epoch, context.brokers, context.topics, context.leadership) == (0, {}, {}, {})
         assert (context.partitions, context.replicas) == ({}, {})
-        since = len(lab.trace)
-        play(lab, "create_topic parcels partitions=2; kill 3; settle")
-        assert not [r for r in lab.trace[since:] if r.actor == old.actor]
+        news = play(lab, "create_topic parcels partitions=2; kill 3; settle")
+        assert not [r for r in news if r.actor == old.actor]
 
 
 def stuck(generation: str) -> Lab:

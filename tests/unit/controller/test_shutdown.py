@@ -157,9 +157,8 @@ def test_a_request_of_an_earlier_life_is_refused_since_there_are_epochs(generati
 def test_whether_the_leaving_broker_is_reported_of_its_successor(generation: str, reported: set[int]) -> None:
     """KAFKA-7482: from 1.1 to 2.0.1 it stays leader in its own eyes."""
     with opened(generation, {0: [3, 1, 2]}) as lab:
-        since = len(lab.trace)
-        lab.shutdown(3)
-        first = [r for r in lab.trace[since:] if r.action == "LeaderAndIsr" and r.topic and r.leader_epoch == 1]
+        news = play(lab, "shutdown 3")
+        first = [r for r in news if r.action == "LeaderAndIsr" and r.topic and r.leader_epoch == 1]
         assert {r.broker for r in first} == reported
 
 
@@ -282,9 +281,8 @@ def test_0_10_deletes_the_controller_when_it_has_no_channels_any_more() -> None:
 def test_partitions_of_a_dying_topic_are_left_alone_since_2_1(generation: str, left: bool) -> None:
     with opened(generation, {0: [3, 1, 2]}) as lab:
         play(lab, "kill 2; settle; delete_topic orders; settle")
-        since = len(lab.trace)
-        lab.shutdown(3)
-        stopped = [r for r in lab.trace[since:] if r.action == "StopReplica" and r.topic == "orders"]
+        news = play(lab, "shutdown 3")
+        stopped = [r for r in news if r.action == "StopReplica" and r.topic == "orders"]
         assert (not stopped) == left
 
 
