@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from labs import until_quiet
+from labs import play, until_quiet
 
 from kafka_ctl import Costs, Lab
 from kafka_ctl.balance import Candidate, balance, candidates

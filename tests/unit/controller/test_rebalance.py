@@ -21,6 +21,7 @@ from kafka_ctl.lab import story
 from kafka_ctl.lab.commands import Elections
 from kafka_ctl.latencies import Costs
 from kafka_ctl.requests import ApiError, ElectLeadersRequest
+from kafka_ctl.trace import Trace
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -40,8 +41,8 @@ def drifted(
     return lab
 
 
-def logged(lab: Lab, since: int, action: str) -> list[dict[str, object]]:
-    return [json.loads(r.detail or "{}") for r in lab.trace[since:] if r.kind == "controller" and r.action == action]
+def logged(trace: Trace, action: str) -> list[dict[str, object]]:
+    return [json.loads(r.detail or "{}") for r in trace.slice(kind="controller", action=action)]
 
 
 # On request
@@ -56,7 +57,7 @@ def test_the_preferred_replica_gets_its_partition_back(generation: str) -> None:
         after = lab.partition(*ORDERS)
         assert (after.leader, after.isr) == (3, before.isr)
         assert after.leader_epoch == before.leader_epoch + 1
-        assert [w["partition"] for w in logged(lab, since, "preferred_done")] == ["orders-0"]
+        assert [w["partition"] for w in logged(lab.trace.slice(since), "preferred_done")] == ["orders-0"]
         assert lab.partition("orders", 1).leader == 1  # nobody has asked for it
         assert "/admin/preferred_replica_election" not in lab.znodes()
         reported = {r.broker for r in lab.trace[since:] if r.action == "LeaderAndIsr" and r.topic}
@@ -115,7 +116,9 @@ def test_a_dead_preferred_replica_is_not_elected(generation: str) -> None:
         until_quiet(lab.elect_preferred, [ORDERS])
         assert lab.partition(*ORDERS).leader == 1
         assert lab.partition(*ORDERS).leader_epoch == epoch
-        assert logged(lab, since, "preferred_failed") == [{"partition": "orders-0", "preferred": 3, "leader": 1}]
+        assert logged(lab.trace.slice(since), "preferred_failed") == [
+            {"partition": "orders-0", "preferred": 3, "leader": 1}
+        ]
         assert "/admin/preferred_replica_election" not in lab.znodes()
 
 
@@ -123,10 +126,9 @@ def test_a_new_controller_runs_the_elections_that_were_requested_for(generation:
     with drifted(generation) as lab:
         lab.kill(1)
         lab.elect_preferred([ORDERS])  # nobody is there to hear it
-        since = len(lab.trace)
-        lab.settle()
+        news = play(lab, "settle")
         assert lab.partition(*ORDERS).leader == 3
-        assert logged(lab, since, "preferred_undergoing")[-1]["partitions"] == ["orders-0"]
+        assert logged(news, "preferred_undergoing")[-1]["partitions"] == ["orders-0"]
         assert "/admin/preferred_replica_election" not in lab.znodes()
 
 
@@ -142,11 +144,10 @@ def test_the_imbalance_must_exceed_the_percentage(
     """One of ten is ten percent, which is not more than ten percent."""
     settings = {"leader.imbalance.per.broker.percentage": percentage}
     with drifted(generation, partitions, not_preferred, automatic=True, **settings) as lab:
-        since = len(lab.trace)
-        lab.run_for(310)
+        news = play(lab, "run_for 310")
         leaders = {p.leader for p in lab.partitions() if p.topic == "orders"}
         assert leaders == ({3} if elected else {1})
-        imbalance = logged(lab, since, "imbalance")
+        imbalance = logged(news, "imbalance")
         ratios = {w["broker"]: w["ratio"] for w in imbalance}
         assert ratios[3] == (0.0 if elected and len(imbalance) > 1 else not_preferred / partitions)
 
@@ -177,11 +178,10 @@ def test_a_broker_that_is_down_gets_nothing(generation: str) -> None:
     settings = {"leader.imbalance.check.interval.seconds": 20}
     with drifted(generation, automatic=True, **settings) as lab:
         until_quiet(lab.kill, 3)
-        since = len(lab.trace)
-        lab.run_for(60)
+        news = play(lab, "run_for 60")
         assert lab.partition(*ORDERS).leader == 1
-        assert logged(lab, since, "checking_balance")
-        assert not [r for r in lab.trace[since:] if r.action == "preferred_done"]
+        assert logged(news, "checking_balance")
+        assert not [r for r in news if r.action == "preferred_done"]
 
 
 def test_it_can_be_switched_off(generation: str) -> None:
@@ -494,7 +494,7 @@ def test_a_partition_without_replicas_exists(kind: str, error: str) -> None:
         since = len(lab.trace)
         with pytest.raises(Unavailable):
             lab.elect_leaders(kind, ["void-0"])
-        assert [failed["error"] for failed in logged(lab, since, "error_processing")] == [error]
+        assert [failed["error"] for failed in logged(lab.trace.slice(since), "error_processing")] == [error]
 
 
 def test_the_log_of_the_controller() -> None:
