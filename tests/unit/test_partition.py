@@ -90,8 +90,7 @@ def test_assign_and_mark_are_between_the_controller_and_itself(
 ) -> None:
     """Nothing is written and nobody is told."""
     tp = put(stage, "parcels", 0, move[0])
-    did = stage.partitions([tp], move[1])
-    assert [r.kind for r in did] == ["partition"]
+    assert [r.kind for r in stage.partitions([tp], move[1])] == ["partition"]
 
 
 def test_the_first_leader(stage: Bench) -> None:

@@ -86,8 +86,7 @@ def test_the_machine_performs_every_action() -> None:
 
 @pytest.mark.parametrize("move", [m for m, action in LEGAL.items() if action in ("confirm", "give_up")], ids=named)
 def test_answers_only_change_the_state(stage: Bench, move: tuple[ReplicaState, ReplicaState]) -> None:
-    did = stage.replicas([put(stage, 0, move[0])], move[1])
-    assert [r.kind for r in did] == ["replica"]
+    assert [r.kind for r in stage.replicas([put(stage, 0, move[0])], move[1])] == ["replica"]
 
 
 def test_a_new_replica_is_reported_who_leads(stage: Bench) -> None:
@@ -101,8 +100,7 @@ def test_a_new_replica_is_reported_who_leads(stage: Bench) -> None:
 def test_a_new_replica_of_a_partition_without_leader_is_reported_nothing(stage: Bench) -> None:
     tp = stage.plan("parcels")
     replica = Replica(*tp, 3)
-    did = stage.replicas([replica], NEW)
-    assert requests(did) == []
+    assert requests(stage.replicas([replica], NEW)) == []
     assert stage.controller.context.replicas[replica] is NEW
 
 
@@ -119,8 +117,7 @@ def test_joining_makes_it_assigned(stage: Bench) -> None:
     """It has been told already: no request."""
     context = stage.controller.context
     context.assign(ORDERS, (1, 2))
-    did = stage.replicas([put(stage, 0, NEW)], ONLINE)
-    assert requests(did) == []
+    assert requests(stage.replicas([put(stage, 0, NEW)], ONLINE)) == []
     assert context.assigned(ORDERS) == (1, 2, 3)
     stage.replicas([put(stage, 0, NEW)], ONLINE)
     assert context.assigned(ORDERS) == (1, 2, 3)
@@ -174,8 +171,7 @@ def test_a_replica_without_leadership_only_stops(stage: Bench) -> None:
     tp = stage.plan("parcels")
     replica = Replica(*tp, 3)
     stage.controller.context.replicas[replica] = ONLINE
-    did = stage.replicas([replica], OFFLINE)
-    assert requests(did) == [("StopReplica", "parcels-0", 3)]
+    assert requests(stage.replicas([replica], OFFLINE)) == [("StopReplica", "parcels-0", 3)]
     assert stage.controller.context.replicas[replica] is OFFLINE
 
 

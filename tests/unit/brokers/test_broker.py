@@ -93,16 +93,14 @@ def test_a_broker_becomes_leader_before_it_becomes_follower(lab: Lab) -> None:
 
 
 def test_who_is_not_assigned_does_not_take_part(lab: Lab, broker: Broker) -> None:
-    answer = lead(broker, 1, 0, replicas=(1, 3))
-    assert answer.errors == {ORDERS: UNKNOWN}
+    assert lead(broker, 1, 0, replicas=(1, 3)).errors == {ORDERS: UNKNOWN}
     assert (last(lab).action, last(lab).error) == ("ignored", UNKNOWN)
     assert ORDERS not in broker.hosted
 
 
 def test_a_leader_that_is_not_alive_cannot_be_followed(lab: Lab, broker: Broker) -> None:
     """The copy is there, but nothing that was told is remembered: the same may be said again (KAFKA-4443)."""
-    answer = lead(broker, 9, 3)
-    assert answer.errors == {ORDERS: None}
+    assert lead(broker, 9, 3).errors == {ORDERS: None}
     assert (last(lab).action, last(lab).error) == ("become-follower", "LEADER_NOT_AVAILABLE")
     assert broker.as_follower.lag(ORDERS).silent_since == lab.now  # it fetches from no broker
     assert lead(broker, 1, 3).errors == {ORDERS: None}
@@ -380,8 +378,7 @@ def test_without_a_controller_there_is_nobody_to_ask() -> None:
 
 
 def test_the_controller_asks_itself(lab: Lab) -> None:
-    controller = lab.controller
-    assert lab.shutdown(controller.id) == ShutdownReport(1)
+    assert lab.shutdown(lab.controller.id) == ShutdownReport(1)
     lab.settle()
     assert lab.controller.epoch == 2
 

@@ -345,6 +345,5 @@ def test_a_follower_that_the_new_controller_thinks_in_sync_comes_back(generation
         play(lab, "produce orders 0; settle; kill 1")
         lab.run_until(lambda: bool(lab.trace.slice(action="shrink-isr")))
         until_quiet(lab.start, 1)
-        stale = lab.trace.slice(action="become-follower", broker=1)[-1]
-        assert stale.isr == (2, 1, 3)
+        assert lab.trace.slice(action="become-follower", broker=1)[-1].isr == (2, 1, 3)
         assert lab.partition("orders", 0).isr == (2, 3, 1)

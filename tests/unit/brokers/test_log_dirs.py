@@ -67,8 +67,7 @@ def test_a_copy_moves_to_the_other_directory_of_its_broker(generation: str) -> N
     with opened(generation) as lab:
         assert places(lab) == {1: ("/d0", None), 2: ("/d0", None)}
         moved = plan([1, 2], ["/d1", "any"])
-        reported = lab.execute_reassignment(moved)
-        assert reported.endswith("Successfully started reassignment of partitions.")
+        assert lab.execute_reassignment(moved).endswith("Successfully started reassignment of partitions.")
         assert places(lab) == {1: ("/d0", "/d1"), 2: ("/d0", None)}
         assert "Reassignment of replica orders-0-1 is still in progress" in lab.verify_reassignment(moved).splitlines()
         lab.settle()

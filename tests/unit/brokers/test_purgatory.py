@@ -195,8 +195,7 @@ def test_everything_is_completed_exactly_once(steps: list[tuple[str, int, set[in
             assert all(op.is_completed == (op.on or op.is_expired) or op.on for op in ops)
         open_ops = [op for op in ops if not op.is_completed]
         assert purgatory.delayed == len(open_ops)
-        listed = {op for watchers in purgatory.watchers.values() for op in watchers}
-        assert listed >= set(open_ops)
+        assert {op for watchers in purgatory.watchers.values() for op in watchers} >= set(open_ops)
     timer.advance(timer.now + 300)
     assert [op.reported.count("complete") for op in ops] == [1] * len(ops)
     assert all((op.reported[-1] == "expired") == op.is_expired for op in ops)

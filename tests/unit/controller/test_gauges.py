@@ -292,8 +292,7 @@ def test_copies_in_a_log_directory_that_failed_are_offline(generation: str) -> N
 
 
 def test_isr_changes_are_counted_by_their_leader(lab: Lab) -> None:
-    before = lab.metrics(1)["IsrShrinksPerSec"]
-    assert isinstance(before, Meter)
+    assert isinstance(lab.metrics(1)["IsrShrinksPerSec"], Meter)
     play(lab, "lag 2 orders 0; settle; catch_up 2; settle")
     shrinks, expands = shown(lab, 1, "IsrShrinksPerSec", "IsrExpandsPerSec")
     assert (shrinks.number, expands.number) == (1, 1)

@@ -60,8 +60,7 @@ def test_the_preferred_replica_gets_its_partition_back(generation: str) -> None:
         assert [w["partition"] for w in logged(lab.trace.slice(since), "preferred_done")] == ["orders-0"]
         assert lab.partition("orders", 1).leader == 1  # nobody has asked for it
         assert "/admin/preferred_replica_election" not in lab.znodes()
-        reported = {r.broker for r in lab.trace[since:] if r.action == "LeaderAndIsr" and r.topic}
-        assert reported == {1, 2, 3}
+        assert {r.broker for r in lab.trace[since:] if r.action == "LeaderAndIsr" and r.topic} == {1, 2, 3}
         lab.elect_preferred([ORDERS])  # and again: the watch was armed anew
         lab.settle()
         assert "/admin/preferred_replica_election" not in lab.znodes()
@@ -145,8 +144,7 @@ def test_the_imbalance_must_exceed_the_percentage(
     settings = {"leader.imbalance.per.broker.percentage": percentage}
     with drifted(generation, partitions, not_preferred, automatic=True, **settings) as lab:
         news = play(lab, "run_for 310")
-        leaders = {p.leader for p in lab.partitions() if p.topic == "orders"}
-        assert leaders == ({3} if elected else {1})
+        assert {p.leader for p in lab.partitions() if p.topic == "orders"} == ({3} if elected else {1})
         imbalance = logged(news, "imbalance")
         ratios = {w["broker"]: w["ratio"] for w in imbalance}
         assert ratios[3] == (0.0 if elected and len(imbalance) > 1 else not_preferred / partitions)
@@ -260,8 +258,7 @@ def test_an_unclean_election_gives_a_leader_that_is_not_in_sync() -> None:
         vote = [r for r in lab.trace if r.kind == "election"][-1]
         assert (vote.action, vote.target, vote.leader, vote.isr) == ("unclean", "unclean", 3, (3,))
         assert lab.metrics(1)["UncleanLeaderElectionsPerSec"].number == 1
-        why = lab.why(vote.seq)
-        assert "for an unclean election" in str(why)
+        assert "for an unclean election" in str(lab.why(vote.seq))
 
 
 def test_without_the_command_it_stays_leaderless() -> None:

@@ -28,8 +28,7 @@ def ask(lab: Lab, request: ControlledShutdownRequest, receiver: int = 1) -> Resp
 def test_leaderships_move_and_copies_stop(generation: str) -> None:
     with opened(generation, {0: [3, 1, 2], 1: [1, 2, 3], 2: [2, 3, 1]}) as lab:
         since = len(lab.trace)
-        report = lab.shutdown(3)
-        assert report == (1, (), None)
+        assert lab.shutdown(3) == (1, (), None)
         views = lab.partitions()
         assert [p.leader for p in views] == [1, 1, 2]
         assert all(3 not in p.isr for p in views)
@@ -263,16 +262,14 @@ def test_0_10_answers_with_what_it_could_not_move_because_it_had_resigned() -> N
         left = resigned_in_the_middle(lab).result()
         assert 0 < len(left) < 40
         assert sorted(left) == [TopicPartition(p.topic, p.partition) for p in lab.partitions() if p.leader == 3]
-        logged = [r for r in lab.trace if r.action == "error_moving_partitions"]
-        assert len(logged) == len(left)
+        assert len([r for r in lab.trace if r.action == "error_moving_partitions"]) == len(left)
         assert lab.znodes()["/controller_epoch"][0] == b"1"
 
 
 def test_0_10_deletes_the_controller_when_it_has_no_channels_any_more() -> None:
     """The first copy that it should stop: whoever is controller by then has to be elected again."""
     with opened("0.10", {n: [1, 3] for n in range(40)}) as lab:
-        reply = resigned_in_the_middle(lab)
-        assert str(reply.exception()) == "java.lang.NullPointerException"
+        assert str(resigned_in_the_middle(lab).exception()) == "java.lang.NullPointerException"
         lab.settle()
         assert lab.controller.epoch == 2
 

@@ -113,8 +113,7 @@ def test_nothing_is_inferred_while_a_cluster_migrates() -> None:
         play(lab, "kill 2; settle")
         watch.settle()
         assert "KRaft" in watch.migrates
-        seen = watch.trace[watch.opened :]
-        assert {r.kind for r in seen} == {"zk"}
+        assert {r.kind for r in watch.trace[watch.opened :]} == {"zk"}
         assert ("migration", "KRaft") in [(name, "KRaft" * ("KRaft" in text)) for name, text in rows(watch)]
         by_hand(lab, Delete("/migration"))
         watch.settle()

@@ -217,8 +217,7 @@ def test_the_controllers_own_log(trace: Trace) -> None:
 
 
 def test_times_begin_with_the_day_of_the_release(trace: Trace) -> None:
-    first = trace.kafka_log("controller").splitlines()[0]
-    assert re.match(r"\[2018-10-25 00:00:00,0\d\d\] ", first)
+    assert re.match(r"\[2018-10-25 00:00:00,0\d\d\] ", trace.kafka_log("controller").splitlines()[0])
 
 
 def test_other_generations_have_other_words(trace: Trace) -> None:

@@ -149,8 +149,7 @@ def test_a_broker_leaves_in_vain(lab: Lab) -> None:
     until_quiet(lab.create_topic, "lonely", assignment={0: [1, 3]})
     until_quiet(lab.kill, 3)
     begun = lab.now
-    report = lab.shutdown(1)
-    assert report == ShutdownReport(3, (TopicPartition("lonely", 0),))
+    assert lab.shutdown(1) == ShutdownReport(3, (TopicPartition("lonely", 0),))
     assert 15 <= lab.now - begun < 16
     lab.settle()
     assert (lab.partition("lonely", 0).leader, lab.partition("lonely", 0).isr) == (-1, (1,))

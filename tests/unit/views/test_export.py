@@ -252,8 +252,7 @@ def test_the_epoch_is_shown_when_it_has_been_raised() -> None:
 
 
 def test_export_of_several_views() -> None:
-    made = [film(failover(), view) for view in ("cluster", "cluster")]
-    assert len(payload(made)["views"]) == 2
+    assert len(payload([film(failover(), view) for view in ("cluster", "cluster")])["views"]) == 2
 
 
 def test_an_unknown_ending_is_reported(prose: Prose, tmp_path: Path) -> None:

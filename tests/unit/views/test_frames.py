@@ -242,8 +242,7 @@ def test_a_controller_whose_process_has_ended_is_none(again: bool) -> None:
         first = lab.controller.id
         play(lab, f"kill {first}; start {first}; run_for 1" if again else f"kill {first}; run_for 1")
         made = film(lab.trace)
-    logged = made.frames[-1].picture.summary
-    assert logged.startswith(f"No controller: /controller names broker {first}, ")
+    assert made.frames[-1].picture.summary.startswith(f"No controller: /controller names broker {first}, ")
 
 
 def test_a_partition_without_a_leader_yet_is_named() -> None:
@@ -281,8 +280,7 @@ def test_the_context_names_what_is_under_way() -> None:
         play(lab, "kill 4; run_for 10; delete_topic old; run_for 1")
         reported = context(ClusterModel().apply_all(lab.trace.records))
         assert reported["Live"] == "1, 2, 3" and reported["Reassigned"] == "orders-0" and reported["Deleted"] == "old"
-        made = film(lab.trace, "queue")
-        assert "Deleted: old." in made.frames[-1].picture.summary
+        assert "Deleted: old." in film(lab.trace, "queue").frames[-1].picture.summary
         lab.shutdown(3)
         texts = [look.texts for _, look in film(lab.trace, "queue").tracks["context:1"]]
         assert ("Shutting down", "3", "") in texts

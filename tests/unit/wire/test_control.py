@@ -145,8 +145,7 @@ def test_a_shutdown_asked_for_by_hand() -> None:
         eventually(lambda: len(lab.partition("orders", 0 if controller == 1 else 1).isr) == 1)
         alone = ORDERS[0 if controller == 1 else 1]
         assert asked(controller) == Response(None, remaining=(alone,))
-        led = lab.partition("orders", 1 - alone.partition)
-        assert led.leader != 2
+        assert lab.partition("orders", 1 - alone.partition).leader != 2
         assert lab.brokers[2].state == "running"
 
 

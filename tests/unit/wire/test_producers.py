@@ -258,8 +258,7 @@ def test_the_aborted_transactions_of_a_fetch(start: int, end: int, is_listed: bo
 
     Kafka 2.0.1: log/TransactionIndex.scala, collectAbortedTxns
     """
-    known = Transactions(None, (GIVEN_UP,))
-    assert known.aborted_between(start, end) == ([GIVEN_UP] if is_listed else [])
+    assert Transactions(None, (GIVEN_UP,)).aborted_between(start, end) == ([GIVEN_UP] if is_listed else [])
 
 
 @pytest.mark.parametrize(("high_watermark", "stable"), [(0, 0), (1, 1), (2, 1), (3, 1), (4, 4), (5, 5)])

@@ -358,5 +358,4 @@ def test_old_epochs_are_fenced_by_a_partition() -> None:
     assert epochs.fences(7, 1, 3) == "TRANSACTION_COORDINATOR_FENCED"
     assert epochs.fences(7, 1, 4) is None
     assert epochs.fences(8, 0, 3) is None
-    batch = read_batch(marker(7, 1, True, 4))
-    assert coordinator_epoch(batch) == 4
+    assert coordinator_epoch(read_batch(marker(7, 1, True, 4))) == 4

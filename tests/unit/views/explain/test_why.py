@@ -197,8 +197,7 @@ def test_every_record_has_an_answer() -> None:
 def test_the_chain_leads_from_the_first_cause() -> None:
     trace = failover()
     vote = next(r for r in trace if r.kind == "election")
-    answer = why(trace, vote.seq)
-    assert "killed" in answer.causes[0]
+    assert "killed" in why(trace, vote.seq).causes[0]
 
 
 def test_the_lab_answers_and_refuses() -> None:

@@ -487,8 +487,7 @@ def test_the_reassignment_tool_is_clicked(lab: Lab, live: Live) -> None:
     before = {(at.partition, at.broker): at.path for at in lab.log_dirs()}
     act(live, "partition:orders-0", "execute_reassignment", **given)
     act(live, "time", "settle")
-    after = {(at.partition, at.broker): at.path for at in lab.log_dirs()}
-    assert after == before | {(0, 2): "/d1"}
+    assert {(at.partition, at.broker): at.path for at in lab.log_dirs()} == before | {(0, 2): "/d1"}
     assert makes_the_same_run(lab)
 
 

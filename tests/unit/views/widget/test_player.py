@@ -93,8 +93,7 @@ def test_a_page_made_by_nbconvert_has_the_picture() -> None:
     output = nbformat.v4.new_output("execute_result", data, execution_count=1)
     cell = nbformat.v4.new_code_cell("lab.player()", outputs=[output], execution_count=1)
     text, _ = nbconvert.HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
-    coded = base64.b64encode(data["image/svg+xml"].encode()).decode()
-    assert coded in text
+    assert base64.b64encode(data["image/svg+xml"].encode()).decode() in text
 
 
 def test_a_saved_player_plays_in_a_page_of_nbconvert() -> None:
