@@ -78,9 +78,7 @@ def test_the_relations_hold_after_every_event(generation: str, seed: int) -> Non
             controller = lab.world.brokers[int(record.actor.removeprefix("controller-"))].controller
             if controller.is_active:
                 events += 1
-                broken.extend(
-                    f"{name} after {record}" for name, holds in wanted.items() if not holds(controller.context)
-                )
+                broken.extend(f"{name} after {record}" for name, rule in wanted.items() if not rule(controller.context))
 
         lab.trace.listeners.append(check)
         for line in drawn.commands:

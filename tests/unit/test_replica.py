@@ -206,9 +206,7 @@ def test_a_deletion_is_asked_of_the_broker() -> None:
     with bench() as stage:
         replica = put(stage, 0, OFFLINE)
         machine = stage.controller.replica_machine
-        did = stage.carry_out(
-            machine.handle([replica], STARTED, lambda broker, answer: answers.append((broker, answer)))
-        )
+        did = stage.carry_out(machine.handle([replica], STARTED, lambda *answer: answers.append(answer)))
         assert requests(did) == [("StopReplica", "orders-0", 3)]
         assert [r.detail for r in did if r.kind == "request" and r.topic] == ["delete"]
         stage.lab.settle()

@@ -58,9 +58,7 @@ def caught_up(lab: Lab) -> dict[int, float]:
 def test_one_fetcher_for_each_leader() -> None:
     with behind() as lab:
         lab.run_for(0.01)
-        by_leader = {
-            fetcher.leader: sorted(tp.partition for tp in fetcher.partitions) for fetcher in fetchers(lab).values()
-        }
+        by_leader = {one.leader: sorted(tp.partition for tp in one.partitions) for one in fetchers(lab).values()}
         assert by_leader == {1: [0, 2, 4], 2: [1, 3, 5]}
         assert len({id(fetcher) for fetcher in fetchers(lab).values()}) == 2
         play(lab, "settle; run_for 2")

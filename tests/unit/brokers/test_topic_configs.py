@@ -47,9 +47,8 @@ def test_two_settings_that_contradict_each_other() -> None:
     given = {"min.compaction.lag.ms": 2, "max.compaction.lag.ms": 1}
     with Lab(generation="2.4") as lab, pytest.raises(ApiException) as reported:
         lab.create_topic("orders", config=given)
-    assert str(reported.value) == (
-        "conflict topic config setting min.compaction.lag.ms (2) > max.compaction.lag.ms (1)"
-    )
+    text = "conflict topic config setting min.compaction.lag.ms (2) > max.compaction.lag.ms (1)"
+    assert str(reported.value) == text
     with Lab(generation="2.0") as lab, pytest.raises(UnknownName):
         lab.create_topic("orders", config=given)
 

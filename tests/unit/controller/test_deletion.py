@@ -204,9 +204,7 @@ def test_it_waits_for_a_dead_broker(lab: Lab, generation: str) -> None:
 
 def test_a_broker_that_dies_in_the_middle_makes_it_wait(lab: Lab) -> None:
     lab.delete_topic("orders")
-    lab.run_until(
-        lambda lab: any(r.state == "ReplicaDeletionStarted" and r.broker == 3 for r in lab.replicas()), limit=1
-    )
+    lab.run_until(lambda: any(r.state == "ReplicaDeletionStarted" and r.broker == 3 for r in lab.replicas()), limit=1)
     until_quiet(lab.kill, 3)
     if not is_gone(lab):
         assert "/admin/delete_topics/orders" in lab.znodes()

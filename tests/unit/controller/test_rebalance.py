@@ -75,9 +75,7 @@ def test_a_requested_election_of_what_never_had_a_leader_and_a_failover(generati
         until_quiet(lab.elect_preferred, [ORDERS])
         since = len(lab.trace)
         play(lab, "kill 1; start 3")
-        lab.run_until(
-            lambda now: bool(now.trace.slice(since, action={"election_failed", "ready"})[2 * fails :]), limit=60
-        )
+        lab.run_until(lambda: lab.trace.slice(since, action={"election_failed", "ready"})[2 * fails :], limit=60)
         failed = lab.trace.slice(since, action="election_failed")
         assert all("key not found: orders-0" in (record.detail or "") for record in failed[:2])
         assert (len({record.actor for record in failed}) == 2) == fails
@@ -115,9 +113,8 @@ def test_a_dead_preferred_replica_is_not_elected(generation: str) -> None:
         until_quiet(lab.elect_preferred, [ORDERS])
         assert lab.partition(*ORDERS).leader == 1
         assert lab.partition(*ORDERS).leader_epoch == epoch
-        assert logged(lab.trace.slice(since), "preferred_failed") == [
-            {"partition": "orders-0", "preferred": 3, "leader": 1}
-        ]
+        (failed,) = logged(lab.trace.slice(since), "preferred_failed")
+        assert failed == {"partition": "orders-0", "preferred": 3, "leader": 1}
         assert "/admin/preferred_replica_election" not in lab.znodes()
 
 
@@ -412,10 +409,9 @@ def test_who_is_not_reported_in_time_has_timed_out(prose: Prose) -> None:
 
 def test_an_answer_that_comes_after_the_client_has_given_up_harms_nobody() -> None:
     """The controller hears of the request when its session is back, and then nobody waits any more."""
-    lines = (
-        "create_topic c partitions=1 replication_factor=1\ndisconnect zookeeper 2\nrefused elect_leaders preferred\n"
-    )
-    with Lab.replay(f"lab brokers=[1,2] generation=2.4 seed=0\n{lines}run_for 0.002\nheal\nsettle\n") as lab:
+    opening = "lab brokers=[1,2] generation=2.4 seed=0\ncreate_topic c partitions=1 replication_factor=1\n"
+    lines = "disconnect zookeeper 2\nrefused elect_leaders preferred\nrun_for 0.002\nheal\nsettle\n"
+    with Lab.replay(opening + lines) as lab:
         assert lab.partition("c", 0).leader > 0 and not lab.violations
 
 
@@ -569,20 +565,15 @@ def test_a_topic_that_allows_unclean_elections_gets_its_leader_at_once() -> None
         before = len(lab.trace)
         until_quiet(lab.alter_config, "topics", "orders", {UNCLEAN: True})
         assert (lab.partition(*ORDERS).leader, lab.partition(*ORDERS).isr) == (3, (3,))
-        news = [r for r in lab.trace if r.seq >= before]
+        news = lab.trace.slice(before)
         events = [(r.actor, r.topic, r.target) for r in news if r.action == "TopicUncleanLeaderElectionEnable"]
         assert events == [("controller-1", "orders", step) for step in ("queued", "started", "done")]
         vote = next(r for r in news if r.kind == "election")
         assert (vote.action, vote.target, vote.leader) == ("offline", "unclean", 3)
-        causes = {r.seq: r for r in lab.trace}
-        chain = [vote]
-        while chain[-1].cause is not None:
-            chain.append(causes[chain[-1].cause])
-        assert {"TopicUncleanLeaderElectionEnable", "config-changed", "alter_config"} <= {r.action for r in chain}
-        why = lab.why(
-            next(r.seq for r in news if r.action == "TopicUncleanLeaderElectionEnable" and r.target == "done")
-        )
-        assert "KAFKA-6835" in str(why)
+        chain = {r.action for r in lab.trace.causes(vote.seq)}
+        assert {"TopicUncleanLeaderElectionEnable", "config-changed", "alter_config"} <= chain
+        (done,) = news.slice(action="TopicUncleanLeaderElectionEnable", target="done")
+        assert "KAFKA-6835" in str(lab.why(done.seq))
         assert "Unclean leader election has been enabled for topic orders" in lab.trace.kafka_log("controller")
         with Lab.replay(lab.story) as again:
             assert again.trace.text() == lab.trace.text()
@@ -615,6 +606,6 @@ def test_another_topic_and_one_to_be_deleted_are_left_alone() -> None:
         for topic in ("calm", "orders"):
             lab.alter_config("topics", topic, {UNCLEAN: True})
         lab.settle()
-        news = [r for r in lab.trace if r.seq >= before]
+        news = lab.trace.slice(before)
         assert [r.topic for r in news if r.action == "unclean_enabled"] == [None, None]
         assert not [r for r in news if r.kind == "election"]

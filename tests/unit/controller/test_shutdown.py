@@ -309,10 +309,7 @@ def test_who_is_killed_before_it_hears_is_dead(generation: str) -> None:
         play(lab, "shutdown 2 wait=false; kill 2; settle")
         assert lab.brokers[2].state == "down"
         assert lab.violations == ()
-        assert [r.action for r in lab.trace if r.broker == 2 and r.action in ("shutdown", "kill")] == [
-            "shutdown",
-            "kill",
-        ]
+        assert [r.action for r in lab.trace.slice(broker=2, action={"shutdown", "kill"})] == ["shutdown", "kill"]
         until_quiet(lab.start, 2)
         assert lab.partition("orders", 0).isr == (1, 2)
 

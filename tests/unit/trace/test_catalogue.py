@@ -53,10 +53,8 @@ def test_whatever_is_recorded_has_a_row() -> None:
     """What calls name, what the tables and events are called, and what a template renders."""
     moves = {("partition", move.action) for table in PARTITION.values() for move in table.rows}
     moves |= {("replica", move.action) for table in REPLICA.values() for move in table.rows}
-    own = {
-        ("event", name) for name, each in vars(events).items() if isinstance(each, type) and each is not events.Event
-    }
-    own = {(kind, name) for kind, name in own if issubclass(getattr(events, name), events.Event)}
+    classes = {name: made for name, made in vars(events).items() if isinstance(made, type) and made is not events.Event}
+    own = {("event", name) for name, made in classes.items() if issubclass(made, events.Event)}
     found = {*recorded(), *moves, *own}
     assert len(found) > 150
     assert sorted(found - rows().keys() - {("violation", ANY)}) == []

@@ -58,9 +58,7 @@ def test_records_are_deleted_and_read_from_where_the_log_begins(lab: Lab) -> Non
         parts = [{"partition_index": 0, "offset": offset}, {"partition_index": 9, "offset": 0}]
         topics = [{"name": "orders", "partitions": parts}, {"name": "kept", "partitions": [parts[0]]}]
         answer = ask(lab, 1, "DeleteRecords", version, topics=topics, timeout=20_000)
-        found = {
-            (topic["name"], part["partition_index"]): part for topic in answer["topics"] for part in topic["partitions"]
-        }
+        found = {(topic["name"], p["partition_index"]): p for topic in answer["topics"] for p in topic["partitions"]}
         assert (found["orders", 0]["low_watermark"], found["orders", 0]["error_code"]) == (offset, 0)
         errors = [name_of(found[key]["error_code"]) for key in (("orders", 9), ("kept", 0))]
         assert errors == ["UNKNOWN_TOPIC_OR_PARTITION", "POLICY_VIOLATION"]
@@ -360,10 +358,8 @@ def test_loggers_have_levels(lab: Lab) -> None:
     assert altered(lab, 8, "1", ("kafka.controller", 1, None)) == (None, None)
     assert described(lab, 2, 8, "1")["kafka.controller"]["value"] == "INFO"
     where = "Invalid config value for resource ConfigResource(type=BROKER_LOGGER, name='1'): "
-    assert altered(lab, 8, "1", ("nonsense", 0, "DEBUG")) == (
-        "INVALID_REQUEST",
-        where + "Logger nonsense does not exist!",
-    )
+    refused = altered(lab, 8, "1", ("nonsense", 0, "DEBUG"))
+    assert refused == ("INVALID_REQUEST", where + "Logger nonsense does not exist!")
     assert altered(lab, 8, "1", ("root", 0, "LOUD"))[1].startswith(where + "Cannot set the log level of root to LOUD")
     refused = altered(lab, 8, "1", ("root", 1, None))
     assert refused == ("INVALID_REQUEST", "Removing the log level of the root logger is not allowed")
@@ -471,10 +467,8 @@ def test_offsets_are_deleted_but_not_of_topics_that_are_read(lab: Lab) -> None:
     assert [deleted(""), deleted("nobody")] == ["INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND"]
     assert deleted("some", broker=2) == "NOT_COORDINATOR"
     eventually(lambda: deleted("some") == [None, None, "UNKNOWN_TOPIC_OR_PARTITION"])
-    left = ask(lab, 1, "OffsetFetch", 2, group_id="some", topics=None)["topics"]
-    assert [(topic["name"], [part["partition_index"] for part in topic["partitions"]]) for topic in left] == [
-        ("orders", [1])
-    ]
+    (left,) = ask(lab, 1, "OffsetFetch", 2, group_id="some", topics=None)["topics"]
+    assert (left["name"], [part["partition_index"] for part in left["partitions"]]) == ("orders", [1])
 
 
 def test_offsets_go_with_their_topic(generation: str) -> None:

@@ -255,9 +255,7 @@ def test_records_are_checked_as_they_are_read() -> None:
         small = turn % 2 == 0
         given = [random_record(number, rng) for number in range(rng.randrange(1, 4))]
         if small:
-            given = [
-                Record(number, 5, rng.choice((None, b"key")), b"v" * rng.choice((0, 3, 70))) for number in range(3)
-            ]
+            given = [Record(n, 5, rng.choice((None, b"key")), b"v" * rng.choice((0, 3, 70))) for n in range(3)]
         given = [record._replace(offset=record.offset + rng.choice((0, 0, 64, 8192, 1 << 20))) for record in given]
         body = b"".join(batches.write_record(record, 0, 5) for record in given)
         if rng.random() < 0.7:

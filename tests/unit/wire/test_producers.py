@@ -168,9 +168,7 @@ def test_only_what_this_leader_has_comes_before_a_batch(known: bool) -> None:
             early = "OUT_OF_ORDER_SEQUENCE_NUMBER" if known else "UNKNOWN_PRODUCER_ID"
             assert sent(leader, second, acks=1) == (early, -1)
             assert at_once(lab, 2, first, 2) == {(None, known)}
-            assert [sent(leader, data, acks=1) for data in others] == [
-                (None, n + known) for n in range(1, len(others) + 1)
-            ]
+            assert [sent(leader, data, acks=1) for data in others] == [(None, n + known) for n in range(1, 5)]
 
 
 def test_too_small_an_isr_is_noticed_before_the_order(lab: Lab) -> None:
