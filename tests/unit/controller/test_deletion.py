@@ -9,7 +9,7 @@ from labs import acting, by_hand, play, settled, until_quiet
 from prose import Prose, refuses
 from tables import tabled
 
-from kafka_ctl import Generation, Lab, TopicPartition
+from kafka_ctl import Generation, Lab
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.errors import ApiException, BadInput, UnknownName
 from kafka_ctl.kafka_log.write import kafka_log
@@ -368,20 +368,14 @@ def test_the_next_controller_waits_as_the_last_one_did(lab: Lab, goes: str) -> N
     assert is_gone(lab)
 
 
-def test_0_10_names_the_dying_partitions_in_every_metadata_request() -> None:
+@pytest.mark.parametrize(("generation", "dying"), [("0.10", {0, 1}), ("2.0", set())])
+def test_0_10_names_the_dying_partitions_in_every_metadata_request(lab: Lab, dying: set[int]) -> None:
     """KAFKA-6481; leader -2 removes them from the caches, again and again."""
-    reported = {}
-    for generation in ("0.10", "2.0"):
-        with opened(generation) as lab:
-            play(lab, "kill 3; settle; delete_topic orders; settle")
-            since = len(lab.trace)
-            until_quiet(lab.create_topic, "other", assignment={0: [1, 2]})
-            reported[generation] = {
-                TopicPartition(r.topic, r.partition)
-                for r in lab.trace[since:]
-                if r.action == "UpdateMetadata" and r.topic == "orders" and r.partition is not None and r.leader == -2
-            }
-    assert reported == {"0.10": {TopicPartition("orders", 0), TopicPartition("orders", 1)}, "2.0": set()}
+    play(lab, "kill 3; settle; delete_topic orders; settle")
+    since = len(lab.trace)
+    until_quiet(lab.create_topic, "other", assignment={0: [1, 2]})
+    reported = lab.trace.slice(since, action="UpdateMetadata", topic="orders", leader=-2)
+    assert {r.partition for r in reported if r.partition is not None} == dying
 
 
 @pytest.mark.parametrize(("generation", "least"), [("0.10", 0.1), ("2.0", 0.0), ("2.4", 0.0)])
@@ -437,14 +431,12 @@ def test_an_answer_to_a_reassignment_that_finds_a_deletion_under_way(generation:
         assert is_gone(lab)
 
 
-def test_an_answer_that_names_no_topic_being_deleted_is_no_event() -> None:
+@pytest.mark.parametrize(("generation", "queued"), [("2.0", 1), ("2.4", 0)])
+def test_an_answer_that_names_no_topic_being_deleted_is_no_event(lab: Lab, queued: int) -> None:
     """In 2.4 a broker's refusal has no partitions, and nothing is queued; in 2.0 every answer is an event.
 
     Kafka 2.4.1: controller/ControllerChannelManager.scala, stopReplicaPartitionDeleteResponseCallback
     """
-    for generation, queued in (("2.0", 1), ("2.4", 0)):
-        with opened(generation) as lab:
-            acting(lab).deletion_answered(2, Response("STALE_BROKER_EPOCH"))
-            lab.settle()
-            arrived = lab.trace.slice(action="TopicDeletionStopReplicaResponseReceived")
-            assert len([r for r in arrived if r.target == "queued"]) == queued
+    acting(lab).deletion_answered(2, Response("STALE_BROKER_EPOCH"))
+    lab.settle()
+    assert len(lab.trace.slice(action="TopicDeletionStopReplicaResponseReceived", target="queued")) == queued

@@ -65,12 +65,11 @@ SINCE_2_4 = {
 THERE = {"0.10": ALWAYS, "2.0": ALWAYS | SINCE_2_0, "2.4": ALWAYS | SINCE_2_0 | SINCE_2_4}
 
 
-def test_each_generation_has_the_metrics_that_kafka_registers(generation: str) -> None:
+def test_each_generation_has_the_metrics_that_kafka_registers(lab: Lab, generation: str) -> None:
     """As `newGauge` and `newMeter` name them at the three tags; timers come when they have been used."""
-    with cluster(generation) as lab:
-        for broker in lab.brokers:
-            found = lab.metrics(broker)
-            assert {name for name, value in found.items() if not isinstance(value, Timer)} == THERE[generation]
+    for broker in lab.brokers:
+        found = lab.metrics(broker)
+        assert {name for name, value in found.items() if not isinstance(value, Timer)} == THERE[generation]
     sources = {m.name for m in METRICS if generation in m.sources}
     assert {name for name in sources if not name.endswith("TimeMs")} == THERE[generation]
 
@@ -86,25 +85,25 @@ def test_every_metric_has_a_source_and_is_computed() -> None:
 
 @tabled
 def test_what_a_controller_shows(
+    lab: Lab,
     generation: str,
     commands: str,
     offline: int,
     imbalance: int,
     topics: int,
     partitions: int,
-    deletions: dict[str, int],
+    deletions: dict,
 ) -> None:
     expected = {OFFLINE: offline, IMBALANCE: imbalance}
     expected |= {TOPICS: topics, PARTITIONS: partitions} if generation != "0.10" else {}
     expected |= {f"{name}ToDeleteCount": count for name, count in deletions.items()} if generation == "2.4" else {}
-    with cluster(generation) as lab:
-        play(lab, commands)
-        found = lab.metrics(1)
-        assert found["ActiveControllerCount"] == 1
-        assert {name: found[name] for name in expected} == expected
-        for other in (2, 3):
-            rest = lab.metrics(other)
-            assert {rest[name] for name in ("ActiveControllerCount", *COUNTS) if name in rest} == {0}
+    play(lab, commands)
+    found = lab.metrics(1)
+    assert found["ActiveControllerCount"] == 1
+    assert {name: found[name] for name in expected} == expected
+    for other in (2, 3):
+        rest = lab.metrics(other)
+        assert {rest[name] for name in ("ActiveControllerCount", *COUNTS) if name in rest} == {0}
 
 
 def test_the_next_controller_takes_the_gauges_over(lab: Lab) -> None:
@@ -162,15 +161,13 @@ def test_an_offline_partition_of_a_topic_whose_deletion_waits(lab: Lab, counted:
     assert shown(lab, 1, OFFLINE) == (0,)
 
 
-def test_a_log_directory_that_fails_makes_partitions_offline_since_2_4_only() -> None:
+@pytest.mark.parametrize(("generation", "offline"), [("2.0", 0), ("2.4", 1)])
+def test_a_log_directory_that_fails_makes_partitions_offline_since_2_4_only(lab: Lab, offline: int) -> None:
     """2.0 looks whether the leader is registered, 2.4 at the state of the partition."""
-    for generation, offline in (("2.0", 0), ("2.4", 1)):
-        with cluster(generation) as lab:
-            controller = acting(lab)
-            tp = TopicPartition("orders", 1)
-            controller.context.partitions[tp] = OFFLINE_STATE
-            controller.gauges.update()
-            assert shown(lab, 1, OFFLINE) == (offline,)
+    controller = acting(lab)
+    controller.context.partitions[TopicPartition("orders", 1)] = OFFLINE_STATE
+    controller.gauges.update()
+    assert shown(lab, 1, OFFLINE) == (offline,)
 
 
 def test_a_preferred_replica_that_a_reassignment_adds() -> None:
@@ -236,16 +233,16 @@ def test_gauges_change_nothing_in_a_run(generation: str) -> None:
 # Brokers
 
 
-def test_what_a_broker_shows_of_its_replicas(generation: str) -> None:
+def test_what_a_broker_shows_of_its_replicas(lab: Lab) -> None:
     names = "LeaderCount", "PartitionCount", "UnderReplicatedPartitions"
-    with cluster(generation) as lab:
-        assert [shown(lab, broker, *names) for broker in (1, 2, 3)] == [(1, 2, 0)] * 3
-        until_quiet(lab.kill, 2)
-        assert [shown(lab, broker, *names) for broker in (1, 2, 3)] == [(1, 2, 1), (0, 0, 0), (2, 2, 1)]
-        until_quiet(lab.start, 2)
-        assert [shown(lab, broker, *names) for broker in (1, 2, 3)] == [(1, 2, 0), (0, 2, 0), (2, 2, 0)]
-        until_quiet(lab.delete_topic, "orders")
-        assert [shown(lab, broker, *names) for broker in (1, 2, 3)] == [(0, 0, 0)] * 3
+    for commands, expected in (
+        ("settle", [(1, 2, 0)] * 3),
+        ("kill 2; settle", [(1, 2, 1), (0, 0, 0), (2, 2, 1)]),
+        ("start 2; settle", [(1, 2, 0), (0, 2, 0), (2, 2, 0)]),
+        ("delete_topic orders; settle", [(0, 0, 0)] * 3),
+    ):
+        play(lab, commands)
+        assert [shown(lab, broker, *names) for broker in (1, 2, 3)] == expected, commands
 
 
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
@@ -275,20 +272,19 @@ def test_min_isr_is_that_of_the_topic_else_of_the_broker(generation: str) -> Non
 
 
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
-def test_copies_in_a_log_directory_that_failed_are_offline(generation: str) -> None:
+def test_copies_in_a_log_directory_that_failed_are_offline(lab: Lab, generation: str) -> None:
     """They still count as partitions, until the broker starts again."""
     names = "PartitionCount", "OfflineReplicaCount"
-    with cluster(generation) as lab:
-        assert shown(lab, 2, *names) == (2, 0)
-        until_quiet(lab.fail_log_dir, 2)
-        assert shown(lab, 2, *names) == (2, 1)
-        replicas = process_of(lab, 2).replicas
-        lost = next(iter(replicas.process.offline))
-        answer = replicas.stop_replica(StopReplicaRequest(1, lab.controller.epoch, (lost,), delete=True))
-        assert answer.errors == {lost: "KAFKA_STORAGE_ERROR"}
-        assert shown(lab, 2, *names) == ((2, 1) if generation == "2.4" else (1, 0))  # KAFKA-8371
-        until_quiet(lab.bounce, 2)
-        assert lab.metrics(2)["OfflineReplicaCount"] == 0
+    assert shown(lab, 2, *names) == (2, 0)
+    until_quiet(lab.fail_log_dir, 2)
+    assert shown(lab, 2, *names) == (2, 1)
+    replicas = process_of(lab, 2).replicas
+    lost = next(iter(replicas.process.offline))
+    answer = replicas.stop_replica(StopReplicaRequest(1, lab.controller.epoch, (lost,), delete=True))
+    assert answer.errors == {lost: "KAFKA_STORAGE_ERROR"}
+    assert shown(lab, 2, *names) == ((2, 1) if generation == "2.4" else (1, 0))  # KAFKA-8371
+    until_quiet(lab.bounce, 2)
+    assert lab.metrics(2)["OfflineReplicaCount"] == 0
 
 
 def test_isr_changes_are_counted_by_their_leader(lab: Lab) -> None:

@@ -1,7 +1,7 @@
 """Partitions on the move: what ZooKeeper says at each step, dropped and stuck requests, failover, cancelling."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from labs import QUIET, acting, by_hand, play, settled, until_quiet
@@ -12,9 +12,9 @@ from kafka_ctl.cluster import ReplicaAssignment
 from kafka_ctl.controller import reassignment, reassignment_incremental
 from kafka_ctl.errors import ApiException, BadInput, StateChangeFailed
 from kafka_ctl.reassign.plan import as_written
-from kafka_ctl.trace import Record
+from kafka_ctl.trace import Record, Trace
 from kafka_ctl.zookeeper.store import Create, Set
-from kafka_ctl.zookeeper.znodes import TopicZNode
+from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode, TopicZNode
 
 ORDERS = ("orders", 0)
 legacy = pytest.mark.parametrize("generation", ["0.10", "2.0"])
@@ -25,17 +25,12 @@ def opened(generation: str | Generation, replicas: Sequence[int] = (1, 2, 3), br
     return settled(generation, {"orders": {0: list(replicas)}}, brokers, QUIET)
 
 
-def steps(records: Sequence[Record]) -> list[tuple[tuple[int, ...], int, tuple[int, ...]]]:
+def steps(trace: Trace) -> list[tuple[tuple[int, ...], int, tuple[int, ...]]]:
     """(AR, leader, ISR) as ZooKeeper has them after each write; sets sorted, so that their order does not matter."""
     assigned, leader, isr = (), 0, ()
     seen = []
-    for r in records:
-        if (
-            r.kind == "zk"
-            and r.action in ("set", "create")
-            and not r.error
-            and (r.path or "").startswith("/brokers/top")
-        ):
+    for r in trace.slice(kind="zk", action={"set", "create"}, error=None):
+        if (r.path or "").startswith("/brokers/top"):
             content = json.loads(r.detail or "{}")
             assigned = tuple(sorted(content.get("partitions", {"0": assigned})["0"]))
             leader, isr = content.get("leader", leader), tuple(sorted(content.get("isr", isr)))
@@ -239,11 +234,7 @@ def test_requests_that_cannot_be_are_taken_out_of_the_znode(generation: str) -> 
     with settled(generation, topics, 4, QUIET | {"delete.topic.enable": True}) as lab:
         play(lab, "kill 2; settle; delete_topic doomed; settle")  # waits for broker 2
         since = len(lab.trace)
-        requested = {"doomed": [3, 4], "settled": [1, 2], "moving": [1, 3]}
-        partitions = [{"topic": t, "partition": 0, "replicas": r} for t, r in requested.items()]
-        partitions.append({"topic": "nowhere", "partition": 0, "replicas": [1]})
-        write(lab, "/admin/reassign_partitions", {"version": 1, "partitions": partitions})
-        lab.settle()
+        request(lab, {("doomed", 0): [3, 4], ("settled", 0): [1, 2], ("moving", 0): [1, 3], ("nowhere", 0): [1]})
         logged = {r.action for r in lab.trace[since:] if r.kind == "controller"}
         if generation == "2.0":
             assert {"reassignment_skipped", "reassignment_unknown"} <= logged
@@ -267,44 +258,37 @@ def test_requests_that_cannot_be_are_taken_out_of_the_znode(generation: str) -> 
 def test_2_4_says_why_requests_are_dropped() -> None:
     with opened("2.4", (1, 2)) as lab:
         since = len(lab.trace)
-        partitions = [{"topic": "nowhere", "partition": 0, "replicas": [1]}]
-        partitions.append({"topic": "orders", "partition": 0, "replicas": [1, 3]})
-        write(lab, "/admin/reassign_partitions", {"version": 1, "partitions": partitions})
-        lab.settle()
+        request(lab, {("nowhere", 0): [1], ORDERS: [1, 3]})
         (reported,) = [json.loads(r.detail or "") for r in lab.trace[since:] if r.action == "zk_reassignment_failed"]
         assert reported["partitions"] == {"nowhere-0": "UNKNOWN_TOPIC_OR_PARTITION"}
         assert lab.partition(*ORDERS).replicas == (1, 3)
         assert "/admin/reassign_partitions" not in lab.znodes()
 
 
-def test_0_10_takes_new_partitions_from_a_request_that_is_changed_and_2_0_does_not() -> None:
+@pytest.mark.parametrize(("generation", "replicas"), [("0.10", (1, 3)), ("2.0", (1, 2))])
+def test_0_10_takes_new_partitions_from_a_request_that_is_changed_and_2_0_does_not(
+    generation: str, replicas: tuple[int, ...]
+) -> None:
     """KAFKA-6146: since 1.1 only the creation of the znode counts."""
-    moved = {}
-    for generation in ("0.10", "2.0"):
-        with settled(generation, {"orders": {0: [1, 2], 1: [1, 2]}}, 4, QUIET) as lab:
-            until_quiet(lab.kill, 4)
-            until_quiet(lab.reassign, {ORDERS: [3, 4]})
-            both = [{"topic": "orders", "partition": 0, "replicas": [3, 4]}]
-            both.append({"topic": "orders", "partition": 1, "replicas": [1, 3]})
-            write(lab, "/admin/reassign_partitions", {"version": 1, "partitions": both})
-            lab.settle()
-            moved[generation] = lab.partition("orders", 1).replicas
-            assert set(lab.partition("orders", 0).replicas) == {1, 2, 3, 4}  # still waits for 4
-    assert moved == {"0.10": (1, 3), "2.0": (1, 2)}
+    with settled(generation, {"orders": {0: [1, 2], 1: [1, 2]}}, 4, QUIET) as lab:
+        until_quiet(lab.kill, 4)
+        until_quiet(lab.reassign, {ORDERS: [3, 4]})
+        request(lab, {ORDERS: [3, 4], ("orders", 1): [1, 3]})
+        assert lab.partition("orders", 1).replicas == replicas
+        assert set(lab.partition("orders", 0).replicas) == {1, 2, 3, 4}  # still waits for 4
 
 
-def test_0_10_takes_finished_partitions_out_one_by_one_and_2_0_remembers_the_rest() -> None:
+@legacy
+def test_0_10_takes_finished_partitions_out_one_by_one_and_2_0_remembers_the_rest(generation: str) -> None:
     """KAFKA-6617: reads of the request while three partitions finish."""
-    reads = {}
-    for generation in ("0.10", "2.0"):
-        with settled(generation, {"orders": {n: [1, 2] for n in range(3)}}, 3, QUIET) as lab:
-            since = len(lab.trace)
-            until_quiet(lab.reassign, {("orders", n): [1, 3] for n in range(3)})
-            mine = [r for r in lab.trace[since:] if r.kind == "zk" and r.path == "/admin/reassign_partitions"]
-            reads[generation] = [r.action for r in mine if r.actor != "admin"].count("get")
-            assert {p.replicas for p in lab.partitions()} == {(1, 3)}
-    assert reads["2.0"] == 1
-    assert reads["0.10"] >= 2 * 3  # each is read to be taken out, and by the listener that its own write wakes
+    with settled(generation, {"orders": {n: [1, 2] for n in range(3)}}, 3, QUIET) as lab:
+        since = len(lab.trace)
+        until_quiet(lab.reassign, {("orders", n): [1, 3] for n in range(3)})
+        read = lab.trace.slice(since, kind="zk", action="get", path="/admin/reassign_partitions")
+        reads = len([r for r in read if r.actor != "admin"])
+        assert {p.replicas for p in lab.partitions()} == {(1, 3)}
+        # in 0.10 each is read to be taken out, and by the listener that its own write wakes
+        assert reads == 1 if generation == "2.0" else reads >= 2 * 3
 
 
 # KIP-455
@@ -430,8 +414,7 @@ def test_0_10_moves_a_partition_to_no_broker_and_still_knows_it() -> None:
     controller/PartitionStateMachine.scala, PartitionModificationsListener
     """
     with opened("0.10") as lab:
-        moves = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": []}]}
-        until_quiet(lab.write_znode, "/admin/reassign_partitions", moves)
+        request(lab, {ORDERS: []})
         (refused,) = [r for r in lab.trace if r.kind == "partition" and r.action == "refuse"]
         assert "partition  [orders,0] is empty" in (refused.detail or "")
         assert lab.partition("orders", 0).replicas == () and "/admin/reassign_partitions" not in lab.znodes()
@@ -445,10 +428,7 @@ def test_0_10_opens_the_batch_before_it_writes_a_leader_epoch() -> None:
     """Kafka 0.10.2.2: controller/KafkaController.scala, updateLeaderEpochAndSendRequest: no `try` around newBatch."""
     with opened("0.10") as lab:
         acting(lab).batch.stop_replica(2, TopicPartition(*ORDERS), False, None)
-        lab.write_znode(
-            "/admin/reassign_partitions",
-            {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 4]}]},
-        )
+        lab.write_znode("/admin/reassign_partitions", ReassignPartitionsZNode.encode({ORDERS: [1, 4]}))
         lab.run_for(1)
         assert lab.partition(*ORDERS).leader_epoch == 0
         assert "might be lost" in lab.trace.slice(action="reassignment_failed").text()
@@ -472,9 +452,11 @@ def test_a_move_that_is_running_stops_a_second_request(generation: str) -> None:
             lab.reassign({ORDERS: [3, 5]}, through="zookeeper")
 
 
-def write(lab: Lab, path: str, content: object) -> None:
-    """Write a znode as somebody with a ZooKeeper shell might."""
-    by_hand(lab, (Set if path in lab.znodes() else Create)(path, json.dumps(content).encode()))
+def request(lab: Lab, moves: Mapping[tuple[str, int], Sequence[int]]) -> None:
+    """Write a request for moves as somebody with a ZooKeeper shell might, and let the lab settle."""
+    path = ReassignPartitionsZNode.path()
+    by_hand(lab, (Set if path in lab.znodes() else Create)(path, ReassignPartitionsZNode.encode(moves)))
+    lab.settle()
 
 
 def test_adding_partitions_keeps_what_is_moving(generation: str) -> None:

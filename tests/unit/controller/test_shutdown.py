@@ -10,7 +10,6 @@ from kafka_ctl import Generation, Lab
 from kafka_ctl.brokers.follower import State
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import events, failover
-from kafka_ctl.controller.controller import Controller
 from kafka_ctl.requests import ControlledShutdownRequest, Response
 from kafka_ctl.trace import Record
 
@@ -161,38 +160,24 @@ def test_whether_the_leaving_broker_is_reported_of_its_successor(generation: str
         assert {r.broker for r in first} == reported
 
 
-def moved(lab: Lab, since: int) -> list[int | None]:
-    """The partitions in the order in which they left, a repeated one counted once."""
-    records = [r for r in lab.trace[since:] if r.kind in ("election", "replica") and r.topic == "orders"]
-    return list(dict.fromkeys(r.partition for r in records))
-
-
-def test_0_10_goes_through_one_set_and_the_others_take_leaderships_first() -> None:
+@pytest.mark.parametrize(("generation", "order"), [("0.10", [2, 1, 0]), ("2.0", [0, 2, 1]), ("2.4", [0, 2, 1])])
+def test_0_10_goes_through_one_set_and_the_others_take_leaderships_first(generation: str, order: list[int]) -> None:
     """Partition 1 is followed, 0 and 2 are led: 0.10 takes them as its hash set has them."""
-    assignment = {0: [3, 1, 2], 1: [1, 2, 3], 2: [3, 2, 1]}
-    orders = {}
-    for generation in ("0.10", "2.0", "2.4"):
-        with opened(generation, assignment) as lab:
-            since = len(lab.trace)
-            lab.shutdown(3)
-            orders[generation] = moved(lab, since)
-    assert orders == {"0.10": [2, 1, 0], "2.0": [0, 2, 1], "2.4": [0, 2, 1]}
+    with opened(generation, {0: [3, 1, 2], 1: [1, 2, 3], 2: [3, 2, 1]}) as lab:
+        moved = play(lab, "shutdown 3").slice(kind={"election", "replica"}, topic="orders")
+        assert list(dict.fromkeys(r.partition for r in moved)) == order  # a repeated one counted once
 
 
-def test_the_clock_shows_what_pipelining_bought() -> None:
+@pytest.mark.parametrize(("generation", "round_trips"), [("0.10", 2.0), ("2.0", 0.2), ("2.4", 0.2)])
+def test_the_clock_shows_what_pipelining_bought(generation: str, round_trips: float) -> None:
     """Half of the partitions are led: serial two round trips each, pipelined a fifth of one."""
-    seconds = {}
-    for generation in ("0.10", "2.0", "2.4"):
-        taken = []
-        for partitions in (100, 200):
-            assignment = {n: [3, 1] if n % 2 else [1, 3] for n in range(partitions)}
-            with opened(generation, assignment) as lab:
-                lab.shutdown(3)
-                taken.append(at(lab, "done").time_ms - at(lab, "started").time_ms)
-        seconds[generation] = (taken[1] - taken[0]) / 100 / 0.2  # round trips of 0.2 ms a partition
-    assert seconds["0.10"] == pytest.approx(2.0, rel=0.05)
-    assert seconds["2.0"] == pytest.approx(0.2, rel=0.05)
-    assert seconds["2.4"] == pytest.approx(0.2, rel=0.05)
+    taken = []
+    for partitions in (100, 200):
+        with opened(generation, {n: [3, 1] if n % 2 else [1, 3] for n in range(partitions)}) as lab:
+            lab.shutdown(3)
+            taken.append(at(lab, "done").time_ms - at(lab, "started").time_ms)
+    # round trips of 0.2 ms a partition
+    assert (taken[1] - taken[0]) / 100 / 0.2 == pytest.approx(round_trips, rel=0.05)
 
 
 def at(lab: Lab, target: str) -> Record:
@@ -212,17 +197,15 @@ def hand_over(lab: Lab, *brokers: int) -> list[asyncio.Future]:
     return replies
 
 
-def test_0_10_lets_others_in_between_two_partitions_and_2_0_makes_them_wait() -> None:
+@pytest.mark.parametrize(("generation", "between"), [("0.10", True), ("2.0", False)])
+def test_0_10_lets_others_in_between_two_partitions_and_2_0_makes_them_wait(generation: str, between: bool) -> None:
     """A topic is created while a broker with many partitions leaves."""
-    online = {}
-    for generation in ("0.10", "2.0"):
-        with opened(generation, {n: [3, 1] for n in range(200)}) as lab:
-            (reply,) = hand_over(lab, 3)
-            until_quiet(lab.create_topic, "between", assignment={0: [1, 2]})
-            created = next(r.seq for r in lab.trace if r.topic == "between" and r.target == "OnlinePartition")
-            online[generation] = created < at(lab, "done").seq
-            assert len(reply.result()) == 0
-    assert online == {"0.10": True, "2.0": False}
+    with opened(generation, {n: [3, 1] for n in range(200)}) as lab:
+        (reply,) = hand_over(lab, 3)
+        until_quiet(lab.create_topic, "between", assignment={0: [1, 2]})
+        created = next(r.seq for r in lab.trace if r.topic == "between" and r.target == "OnlinePartition")
+        assert (created < at(lab, "done").seq) is between
+        assert len(reply.result()) == 0
 
 
 def test_0_10_shuts_down_one_broker_at_a_time_and_says_how_long_it_waited() -> None:
@@ -283,24 +266,21 @@ def test_partitions_of_a_dying_topic_are_left_alone_since_2_1(generation: str, l
         assert (not stopped) == left
 
 
-def test_2_2_and_later_tell_the_old_controllers_clients_to_look_again() -> None:
+@pytest.mark.parametrize(("generation", "answered"), [("2.0", False), ("2.4", True)])
+def test_2_2_and_later_tell_the_old_controllers_clients_to_look_again(generation: str, answered: bool) -> None:
     """The session of the controller expires while a shutdown waits in its queue: 2.4 answers, 2.0 forgets it."""
-    answered = {}
-    for generation in ("2.0", "2.4"):
-        with opened(generation, {0: [3, 1]}) as lab:
-            controller = acting(lab)
-            reply: asyncio.Future = lab.world.clock.loop.create_future()
+    with opened(generation, {0: [3, 1]}) as lab:
+        queue, reply = acting(lab).queue, lab.world.clock.loop.create_future()
 
-            async def drop(controller: Controller = controller, reply: asyncio.Future = reply) -> None:
-                controller.queue.put(events.ControlledShutdown(3, -1, reply))
-                controller.queue.clear_and_put(events.ControllerChange())
+        async def drop() -> None:
+            queue.put(events.ControlledShutdown(3, -1, reply))
+            queue.clear_and_put(events.ControllerChange())
 
-            lab.world.run(drop())
-            lab.settle()
-            answered[generation] = reply.done()
-            if reply.done():
-                assert str(reply.exception()) == "Controller moved to another broker"
-    assert answered == {"2.0": False, "2.4": True}
+        lab.world.run(drop())
+        lab.settle()
+        assert reply.done() is answered
+        if answered:
+            assert str(reply.exception()) == "Controller moved to another broker"
 
 
 def test_who_is_killed_before_it_hears_is_dead(generation: str) -> None:
