@@ -42,9 +42,9 @@ def named(move: tuple[ReplicaState, ReplicaState]) -> str:
 def put(stage: Bench, partition: int, state: ReplicaState, broker: int = 3) -> Replica:
     """The replica of a partition of `orders` on broker 3, a follower, in this state."""
     replica = Replica("orders", partition, broker)
-    stage.controller.context.replicas[replica] = state
+    stage.context.replicas[replica] = state
     if state is NON_EXISTENT:
-        del stage.controller.context.replicas[replica]
+        del stage.context.replicas[replica]
     return replica
 
 
@@ -60,7 +60,7 @@ def test_the_table_and_the_machine(move: tuple[ReplicaState, ReplicaState], gene
         replica = put(stage, 0, source)
         companion = put(stage, 1, next(s for s, t in LEGAL if t is target))
         did = stage.replicas([replica, companion], target)
-        states = stage.controller.context.replicas
+        states = stage.context.replicas
         moved = {Replica(r.topic, r.partition, r.broker): r for r in did if r.kind == "replica"}
         assert moved[companion].error is None
         assert states.get(companion, NON_EXISTENT) is target
@@ -101,7 +101,7 @@ def test_a_new_replica_of_a_partition_without_leader_is_reported_nothing(stage: 
     tp = stage.plan("parcels")
     replica = Replica(*tp, 3)
     assert requests(stage.replicas([replica], NEW)) == []
-    assert stage.controller.context.replicas[replica] is NEW
+    assert stage.context.replicas[replica] is NEW
 
 
 def test_a_leader_cannot_be_a_new_replica(stage: Bench) -> None:
@@ -115,12 +115,11 @@ def test_a_leader_cannot_be_a_new_replica(stage: Bench) -> None:
 
 def test_joining_makes_it_assigned(stage: Bench) -> None:
     """It has been told already: no request."""
-    context = stage.controller.context
-    context.assign(ORDERS, (1, 2))
+    stage.context.assign(ORDERS, (1, 2))
     assert requests(stage.replicas([put(stage, 0, NEW)], ONLINE)) == []
-    assert context.assigned(ORDERS) == (1, 2, 3)
+    assert stage.context.assigned(ORDERS) == (1, 2, 3)
     stage.replicas([put(stage, 0, NEW)], ONLINE)
-    assert context.assigned(ORDERS) == (1, 2, 3)
+    assert stage.context.assigned(ORDERS) == (1, 2, 3)
 
 
 @pytest.mark.parametrize("source", [ONLINE, OFFLINE, INELIGIBLE])
@@ -142,20 +141,20 @@ def test_a_stopped_follower_leaves_the_isr(stage: Bench, source: ReplicaState) -
         ("UpdateMetadata", "orders-0", None),
         ("StopReplica", "orders-0", 3),
     ]
-    assert stage.controller.context.leadership[ORDERS] == LeaderAndIsr(1, (1, 2), 1, 1, 1)
+    assert stage.context.leadership[ORDERS] == LeaderAndIsr(1, (1, 2), 1, 1, 1)
     view = stage.lab.partition("orders", 0)
     assert (view.leader, view.isr, view.leader_epoch, view.zk_version) == (1, (1, 2), 1, 1)
 
 
 def test_a_stopped_leader_leaves_nobody_in_its_place(stage: Bench) -> None:
     stage.replicas([put(stage, 0, ONLINE, broker=1)], OFFLINE)
-    assert stage.controller.context.leadership[ORDERS][:3] == (-1, (2, 3), 1)
+    assert stage.context.leadership[ORDERS][:3] == (-1, (2, 3), 1)
 
 
 def test_the_last_member_stays_in_the_isr(stage: Bench) -> None:
     """So that it can lead again when it returns. Of three that stop together, Scala takes 2 first and 3 last."""
     stage.replicas([put(stage, 0, ONLINE, broker) for broker in (1, 2, 3)], OFFLINE)
-    assert stage.controller.context.leadership[ORDERS][:3] == (-1, (3,), 3)
+    assert stage.context.leadership[ORDERS][:3] == (-1, (3,), 3)
 
 
 def test_who_is_not_in_the_isr_is_not_taken_out(stage: Bench) -> None:
@@ -170,29 +169,28 @@ def test_a_replica_without_leadership_only_stops(stage: Bench) -> None:
     """KAFKA-6650."""
     tp = stage.plan("parcels")
     replica = Replica(*tp, 3)
-    stage.controller.context.replicas[replica] = ONLINE
+    stage.context.replicas[replica] = ONLINE
     assert requests(stage.replicas([replica], OFFLINE)) == [("StopReplica", "parcels-0", 3)]
-    assert stage.controller.context.replicas[replica] is OFFLINE
+    assert stage.context.replicas[replica] is OFFLINE
 
 
 def test_a_newer_controller_has_written(stage: Bench) -> None:
     """The replica keeps its state, and its broker is told to stop all the same: that was batched before."""
-    stage.controller.context.epoch = 0
+    stage.context.epoch = 0
     replica = put(stage, 0, ONLINE)
     did = stage.replicas([replica], OFFLINE)
     (refused,) = [r for r in did if r.kind == "replica"]
     assert refused.error == "StateChangeFailed"
     assert "Aborting state change by this controller" in (refused.detail or "")
-    assert stage.controller.context.replicas[replica] is ONLINE
+    assert stage.context.replicas[replica] is ONLINE
     assert requests(did) == [("StopReplica", "orders-0", 3)]
 
 
 def test_a_missing_state_znode_is_a_failure(stage: Bench) -> None:
     tp = stage.plan("parcels")
-    context = stage.controller.context
-    context.leadership[tp] = LeaderAndIsr(1, (1, 2, 3))
+    stage.context.leadership[tp] = LeaderAndIsr(1, (1, 2, 3))
     replica = Replica(*tp, 3)
-    context.replicas[replica] = ONLINE
+    stage.context.replicas[replica] = ONLINE
     (refused,) = [r for r in stage.replicas([replica], OFFLINE) if r.kind == "replica"]
     assert refused.detail == (
         "Failed to change state of replica 3 for partition parcels-0 since the leader and isr path in zookeeper is "
@@ -216,9 +214,8 @@ def test_a_deletion_is_asked_of_the_broker() -> None:
 
 def test_a_forgotten_replica_is_no_longer_assigned(stage: Bench) -> None:
     stage.replicas([put(stage, 0, SUCCESSFUL)], NON_EXISTENT)
-    context = stage.controller.context
-    assert context.assigned(ORDERS) == (1, 2)
-    assert Replica("orders", 0, 3) not in context.replicas
+    assert stage.context.assigned(ORDERS) == (1, 2)
+    assert Replica("orders", 0, 3) not in stage.context.replicas
 
 
 # Batches

@@ -55,7 +55,7 @@ def test_the_order_on_the_wire(stage: Bench) -> None:
 
 def test_who_leads_is_news_for_everybody(stage: Bench) -> None:
     """A LeaderAndIsr for one broker is metadata for all live ones, those that leave included."""
-    stage.controller.context.shutting_down.add(2)
+    stage.context.shutting_down.add(2)
     batch, seen = filled(stage), len(stage.lab.trace)
     batch.leader_and_isr([1], ONE, LED, (1, 2, 3), is_new=False)
     batch.send()
