@@ -107,13 +107,10 @@ def test_each_step_has_its_cause(lab: Lab) -> None:
     records = lab.trace.records
     asked = [records[r.cause].action for r in records if r.action == "AlterReplicaLogDirs" and r.kind == "request"]
     assert asked == ["execute_reassignment"] * 2
-    swapped = next(r for r in records if r.action == "log-dir-swapped")
-    chain = []
-    at = swapped
-    while at.cause is not None:
-        at = records[at.cause]
-        chain.append(at.action)
-    assert chain == ["log-dir-copying", "AlterReplicaLogDirs", "execute_reassignment"]
+    chain = lab.trace.causes(next(r.seq for r in records if r.action == "log-dir-swapped"))
+    assert [r.action for r in chain] == [
+        "execute_reassignment", "AlterReplicaLogDirs", "log-dir-copying", "log-dir-swapped"
+    ]  # fmt: skip
 
 
 def test_a_directory_that_is_none_is_refused_before_anything_is_written(lab: Lab) -> None:
@@ -126,8 +123,7 @@ def test_a_directory_that_is_none_is_refused_before_anything_is_written(lab: Lab
 
 
 def test_a_directory_that_failed_takes_nothing_and_gives_nothing(lab: Lab) -> None:
-    lab.fail_log_dir(1)  # /d0, with the copy in it
-    lab.settle()
+    until_quiet(lab.fail_log_dir, 1)  # /d0, with the copy in it
     for path in ("/d0", "/d1"):
         refuses(ApiException, "KAFKA_STORAGE_ERROR", lab.execute_reassignment, plan([1, 2], [path, "any"]))
     assert lab.verify_reassignment(plan([1, 2], ["/d1", "any"])).splitlines() == [
@@ -188,8 +184,7 @@ def test_a_broker_that_starts_again_goes_on_with_the_move(lab: Lab) -> None:
 def test_a_move_ends_with_the_directory_it_goes_to(lab: Lab) -> None:
     until_quiet(lab.execute_reassignment, plan([1, 2], ["/d1", "any"]))
     lab.execute_reassignment(plan([1, 2], ["/d0", "any"]))
-    lab.fail_log_dir(1)  # /d0, where it goes
-    lab.settle()
+    until_quiet(lab.fail_log_dir, 1)  # /d0, where it goes
     assert places(lab)[1] == ("/d1", None)
     assert lab.partition("orders", 0).isr == (1, 2)
 
@@ -243,8 +238,8 @@ def test_0_10_knows_nothing_of_it(prose: Prose) -> None:
     with opened("0.10") as lab:
         with prose.refused(BadInput):
             lab.execute_reassignment(plan([1, 2], ["any", "any"]), replica_alter_log_dirs_throttle=1)
-        lab.execute_reassignment(plan([1, 2], ["/d1", "any"]))  # its parser passes over what it does not know
-        lab.settle()
+        # its parser passes over what it does not know
+        until_quiet(lab.execute_reassignment, plan([1, 2], ["/d1", "any"]))
         assert places(lab)[1] == ("/d0", None)
 
 

@@ -1,6 +1,5 @@
 """A watch of a cluster that a lab plays: what it shows and records is what happened, and it writes nothing."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from kafka_ctl import BadInput, Lab, Trace, Unavailable
 from kafka_ctl.cli.commands import app
 from kafka_ctl.foreign import watch as module
 from kafka_ctl.foreign.read_only import ReadOnlySession
-from kafka_ctl.foreign.watch import OFFLINE, Watch
+from kafka_ctl.foreign.watch import OFFLINE
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.zookeeper.store import Create, Delete, Exists, Multi, Op, Set
 
@@ -144,24 +143,13 @@ def test_a_session_of_a_watch_refuses_writes(op: Op) -> None:
         assert sent == []
 
 
-def change(lab: Lab) -> None:
-    """A topic comes, and a broker goes."""
-    play(lab, "create_topic new partitions=1 replication_factor=1; kill 3; run_for 10")
-
-
-def disconnected(lab: Lab, watch: Watch) -> Callable[[], None]:
-    """Cut the watcher off; returns how to end that."""
-    lab.world.store.cut_off("watcher", False, False)
-    return lambda: lab.world.store.cut_off("watcher", True, True)
-
-
 @pytest.mark.parametrize("seconds", [3.0, 300.0])
 def test_no_change_is_missed_silently(seconds: float) -> None:
     """After a lost connection all is known again; when the session has expired as well, the trace has a gap."""
     with played() as lab, watched(lab, seconds) as watch:
-        heal = disconnected(lab, watch)
-        change(lab)
-        heal()
+        lab.world.store.cut_off("watcher", False, False)
+        play(lab, "create_topic new partitions=1 replication_factor=1; kill 3; run_for 10")
+        lab.world.store.cut_off("watcher", True, True)
         lab.run_for(5)
         watch.settle()
         assert {path: node.data for path, node in watch.cluster.znodes.items()} == {
