@@ -18,11 +18,12 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 FOLDER = Path(__file__).parent / "prose"
+Error = TypeVar("Error", bound=BaseException)
 Blocks = dict[str, list[str]]
 """Sentences by the heading of their block."""
 
@@ -135,10 +136,11 @@ class Prose:
             call(*args, **given)
 
 
-def refuses(error: type[BaseException], words: str, call: Callable[..., object], /, *args: Any, **given: Any) -> None:
-    """A call ends with this error, in whose message these words are found: a regular expression."""
-    with pytest.raises(error, match=words):
+def refuses(error: type[Error], words: str, call: Callable[..., object], /, *args: Any, **given: Any) -> Error:
+    """The error with which a call ends; these words, a regular expression, are found in its message."""
+    with pytest.raises(error, match=words) as caught:
         call(*args, **given)
+    return caught.value
 
 
 def source(value: object) -> str:
