@@ -36,6 +36,13 @@ def settled(
     return lab
 
 
+def lab_of(topic: str, assignment: Mapping[int, Sequence[int]], **options: Any) -> Lab:
+    """A lab with these options that has settled with a topic."""
+    lab = Lab(**options)
+    until_quiet(lab.create_topic, topic, assignment=assignment)
+    return lab
+
+
 def until_quiet(command: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
     """Give a command, as in `until_quiet(lab.kill, 1)`, and let the lab settle; what the command returned."""
     result = command(*args, **kwargs)

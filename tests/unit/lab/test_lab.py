@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labs import play, until_quiet
+from labs import lab_of, play, until_quiet
 from prose import Prose
 from tables import tabled
 
@@ -24,8 +24,7 @@ from kafka_ctl.lab.lab import COMMANDS
 @pytest.fixture(scope="module")
 def unharmed() -> Iterator[Lab]:
     """A lab for commands that are refused: it settles afterwards, and its story replays."""
-    with Lab(brokers=3, seed=7) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3], 1: [2, 3, 1]})
+    with lab_of("orders", {0: [1, 2, 3], 1: [2, 3, 1]}, brokers=3, seed=7) as lab:
         yield lab
         lab.settle()
         assert len(lab.partitions()) == 2
@@ -35,8 +34,7 @@ def unharmed() -> Iterator[Lab]:
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    with Lab(brokers=3, seed=7) as opened:
-        until_quiet(opened.create_topic, "orders", assignment={0: [1, 2, 3], 1: [2, 3, 1]})
+    with lab_of("orders", {0: [1, 2, 3], 1: [2, 3, 1]}, brokers=3, seed=7) as opened:
         yield opened
 
 
