@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import pytest
-
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.generation import Generation
 from kafka_ctl.lab import story
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.lab import Lab
@@ -18,7 +16,6 @@ from kafka_ctl.zookeeper.store import Create, Delete, Set
 
 Result = TypeVar("Result")
 QUIET = {"auto.leader.rebalance.enable": False}
-generations = pytest.mark.parametrize("generation", GENERATIONS)
 
 
 def settled(
@@ -39,6 +36,13 @@ def settled(
     return lab
 
 
+def lab_of(topic: str, assignment: Mapping[int, Sequence[int]], **options: Any) -> Lab:
+    """A lab with these options that has settled with a topic."""
+    lab = Lab(**options)
+    until_quiet(lab.create_topic, topic, assignment=assignment)
+    return lab
+
+
 def until_quiet(command: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
     """Give a command, as in `until_quiet(lab.kill, 1)`, and let the lab settle; what the command returned."""
     result = command(*args, **kwargs)
@@ -46,10 +50,12 @@ def until_quiet(command: Callable[..., Result], *args: Any, **kwargs: Any) -> Re
     return result
 
 
-def play(lab: Lab, commands: str) -> None:
-    """Give commands in the words of a story, as in `play(lab, "kill 1; settle; start 1; settle")`."""
+def play(lab: Lab, commands: str) -> Trace:
+    """Give commands in the words of a story, as in `play(lab, "kill 1; settle; start 1; settle")`; what happened."""
+    since = len(lab.trace)
     for command in story.parse(commands.replace("; ", "\n")):
         lab.do(command)
+    return lab.trace.slice(since)
 
 
 def acting(lab: Lab) -> Controller:

@@ -10,6 +10,7 @@ from labs import acting
 
 from kafka_ctl import Lab
 from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
+from kafka_ctl.controller.context import Context
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.trace import Record
 from kafka_ctl.zookeeper.store import Create
@@ -28,9 +29,13 @@ class Bench:
     def controller(self) -> Controller:
         return acting(self.lab)
 
+    @property
+    def context(self) -> Context:
+        return self.controller.context
+
     def plan(self, topic: str, replicas: Sequence[int] = (1, 2, 3)) -> TopicPartition:
         """A partition with its assignment, in the controller's picture and in ZooKeeper, and nothing more."""
-        self.controller.context.topics[topic] = {0: ReplicaAssignment(tuple(replicas))}
+        self.context.topics[topic] = {0: ReplicaAssignment(tuple(replicas))}
         data = TopicZNode.encode({0: tuple(replicas)})
         self.lab.world.clock.run(self.controller.zk.write(Create(TopicZNode.path(topic), data)))
         self.lab.settle()

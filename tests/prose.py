@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FunctionType
+from typing import Any, TypeVar
 
 import pytest
 
 FOLDER = Path(__file__).parent / "prose"
+Error = TypeVar("Error", bound=BaseException)
 Blocks = dict[str, list[str]]
 """Sentences by the heading of their block."""
 
@@ -127,6 +129,18 @@ class Prose:
         with pytest.raises(errors) as caught:
             yield caught
         self(f"{type(caught.value).__name__}: {caught.value}")
+
+    def refuses(self, error: type[BaseException], call: Callable[..., object], /, *args: Any, **given: Any) -> None:
+        """The next sentence is the message of the error of this call: `prose.refuses(BadInput, lab.kill, 9)`."""
+        with self.refused(error):
+            call(*args, **given)
+
+
+def refuses(error: type[Error], words: str, call: Callable[..., object], /, *args: Any, **given: Any) -> Error:
+    """The error with which a call ends; these words, a regular expression, are found in its message."""
+    with pytest.raises(error, match=words) as caught:
+        call(*args, **given)
+    return caught.value
 
 
 def source(value: object) -> str:

@@ -69,8 +69,7 @@ def test_a_new_leader_has_a_new_epoch() -> None:
 @tabled
 def test_reassign_to(before: tuple, target: list, after: tuple) -> None:
     """The target first, then what is still to leave."""
-    assignment = ReplicaAssignment(*map(tuple, before))
-    assert assignment.reassign_to(target) == ReplicaAssignment(*map(tuple, after))
+    assert ReplicaAssignment(*map(tuple, before)).reassign_to(target) == ReplicaAssignment(*map(tuple, after))
 
 
 brokers = st.lists(st.integers(0, 6), unique=True, min_size=1, max_size=6)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from labs import until_quiet
-from prose import Prose
+from prose import Prose, refuses
 from tree import package
 
 from kafka_ctl import Lab
@@ -110,12 +110,9 @@ def test_a_hybrid_differs_in_what_was_changed() -> None:
 
 
 def test_what_cannot_be_is_refused(prose: Prose) -> None:
-    with pytest.raises(UnknownName, match=r"unknown generation '3\.0'; known: 0\.10, 2\.0, 2\.4"):
-        Generation("3.0")
-    with prose.refused(UnknownName):
-        Generation("2.0", quick=True)
-    with prose.refused(BadInput):
-        Generation("2.0", pipelined=1)
+    refuses(UnknownName, r"unknown generation '3\.0'; known: 0\.10, 2\.0, 2\.4", Generation, "3.0")
+    prose.refuses(UnknownName, Generation, "2.0", quick=True)
+    prose.refuses(BadInput, Generation, "2.0", pipelined=1)
     with pytest.raises(AttributeError):
         Generation("2.0").zookeeper.pipelined = False
 

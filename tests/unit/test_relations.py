@@ -11,7 +11,6 @@ from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, ReplicaAssignment, 
 from kafka_ctl.controller.context import Context
 from kafka_ctl.explore.play import Failure, apply
 from kafka_ctl.explore.walk import walk
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.partition import NEW, NON_EXISTENT, ONLINE
@@ -65,7 +64,6 @@ SINCE_2_4 = {
 }
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("seed", [101, 103])
 def test_the_relations_hold_after_every_event(generation: str, seed: int) -> None:
     wanted = RELATIONS | (SINCE_2_4 if generation == "2.4" else {})
@@ -80,9 +78,7 @@ def test_the_relations_hold_after_every_event(generation: str, seed: int) -> Non
             controller = lab.world.brokers[int(record.actor.removeprefix("controller-"))].controller
             if controller.is_active:
                 events += 1
-                broken.extend(
-                    f"{name} after {record}" for name, holds in wanted.items() if not holds(controller.context)
-                )
+                broken.extend(f"{name} after {record}" for name, rule in wanted.items() if not rule(controller.context))
 
         lab.trace.listeners.append(check)
         for line in drawn.commands:
@@ -92,7 +88,6 @@ def test_the_relations_hold_after_every_event(generation: str, seed: int) -> Non
     assert broken == []
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_time_and_sessions_hold_their_relations(generation: str) -> None:
     """At every record: time never falls, timers are counted, sessions that have ended own nothing."""
     drawn, seen = walk(generation, 104), {"pending": 0, "cut off": 0, "ended": 0}

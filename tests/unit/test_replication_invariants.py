@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 
-import pytest
-
 from kafka_ctl import Lab
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.brokers.follower import FollowedPartition, State
 from kafka_ctl.explore import play, walk
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
 
 UNDER_WAY = {"task": (State.FETCHING, State.DELAYED), "waits": (State.WAITING,), "catch_up": (State.CATCHING_UP,)}
@@ -58,7 +55,6 @@ def check(broker: Broker) -> None:
         assert not (following and hosted.state.leader == broker.id), "a broker follows no partition that it leads"
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_the_relations_hold_after_every_command(generation: str) -> None:
     """Records of many sizes, lags, deaths, pauses, cuts, moves and deletions; every state is met."""
     met = set()

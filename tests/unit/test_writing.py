@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from prose import refuses
 
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.paths import ROOT
@@ -32,11 +33,9 @@ def full(*_: object, **__: object) -> str:
 def test_a_full_folder_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Where a folder is made, and where something is written into it."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(Unavailable, match=f"{tmp_path}: No space left"):
-        in_it()
+    refuses(Unavailable, f"{tmp_path}: No space left", in_it)
     monkeypatch.setattr(tempfile, "mkdtemp", full)
-    with pytest.raises(Unavailable, match="No space left"):
-        temporary_folder("kafka_ctl-")
+    refuses(Unavailable, "No space left", temporary_folder, "kafka_ctl-")
 
 
 def in_it() -> None:

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from labs import QUIET, play, process_of, until_quiet
+from labs import QUIET, lab_of, play, process_of, until_quiet
 
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.broker import Broker, ShutdownReport
 from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.requests import (
     LeaderAndIsrRequest,
     PartitionState,
@@ -94,16 +93,14 @@ def test_a_broker_becomes_leader_before_it_becomes_follower(lab: Lab) -> None:
 
 
 def test_who_is_not_assigned_does_not_take_part(lab: Lab, broker: Broker) -> None:
-    answer = lead(broker, 1, 0, replicas=(1, 3))
-    assert answer.errors == {ORDERS: UNKNOWN}
+    assert lead(broker, 1, 0, replicas=(1, 3)).errors == {ORDERS: UNKNOWN}
     assert (last(lab).action, last(lab).error) == ("ignored", UNKNOWN)
     assert ORDERS not in broker.hosted
 
 
 def test_a_leader_that_is_not_alive_cannot_be_followed(lab: Lab, broker: Broker) -> None:
     """The copy is there, but nothing that was told is remembered: the same may be said again (KAFKA-4443)."""
-    answer = lead(broker, 9, 3)
-    assert answer.errors == {ORDERS: None}
+    assert lead(broker, 9, 3).errors == {ORDERS: None}
     assert (last(lab).action, last(lab).error) == ("become-follower", "LEADER_NOT_AVAILABLE")
     assert broker.as_follower.lag(ORDERS).silent_since == lab.now  # it fetches from no broker
     assert lead(broker, 1, 3).errors == {ORDERS: None}
@@ -243,7 +240,6 @@ def test_a_changed_isr_keeps_the_epochs_of_the_deciding_controller(lab: Lab) -> 
     assert not [path for path in lab.znodes() if path.startswith("/isr_change_notification/")]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_each_isr_is_judged_at_its_turn(generation: str) -> None:
     """Of two that were late, the second has caught up before the first ISR is written: only that one shrinks.
 
@@ -259,7 +255,6 @@ def test_each_isr_is_judged_at_its_turn(generation: str) -> None:
         assert [r.topic for r in lab.trace.slice(action="shrink-isr")] == ["a"]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_new_process_that_nobody_asks_to_follow_is_late(generation: str) -> None:
     """Before broker epochs a controller may not see that a broker restarted (KAFKA-1120): it is sent nothing.
 
@@ -279,8 +274,7 @@ def test_a_new_process_that_nobody_asks_to_follow_is_late(generation: str) -> No
 
 def test_leaders_do_not_look_for_a_copy_that_is_in_no_isr() -> None:
     """A copy that was moved away while its broker was down stays on the disk; an idle cluster stays idle."""
-    with Lab(brokers=4, seed=3, config=QUIET) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with lab_of("orders", {0: [1, 2]}, brokers=4, seed=3, config=QUIET) as lab:
         play(lab, "kill 2; settle")
         until_quiet(lab.reassign, {"orders-0": [1, 3]})
         play(lab, "start 2; settle")
@@ -296,8 +290,7 @@ def test_an_isr_of_five_is_in_the_order_of_a_hash_set(generation: str, four: tup
 
     Computed by Scala 2.12: (1 to 6).toSet - 6, and - 5; the same of objects whose hashes are those of Replica
     """
-    with Lab(brokers=6, generation=generation, seed=1) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3, 4, 5, 6]})
+    with lab_of("orders", {0: [1, 2, 3, 4, 5, 6]}, brokers=6, generation=generation, seed=1) as lab:
         play(lab, "lag 6 orders 0; settle; lag 5 orders 0; settle")
         assert [r.isr for r in lab.trace.slice(action="shrink-isr")] == [(5, 1, 2, 3, 4), four]
 
@@ -354,8 +347,7 @@ def test_every_failed_attempt_is_followed_by_a_wait(lab: Lab) -> None:
 
 def test_attempts_and_waits_are_configured() -> None:
     config = {"controlled.shutdown.max.retries": 5, "controlled.shutdown.retry.backoff.ms": 100}
-    with Lab(brokers=2, config=config) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [2, 1]})
+    with lab_of("orders", {0: [2, 1]}, brokers=2, config=config) as lab:
         until_quiet(lab.lag, 1, "orders", 0)
         begun = lab.now
         assert lab.shutdown(2).attempts == 5
@@ -383,8 +375,7 @@ def test_without_a_controller_there_is_nobody_to_ask() -> None:
 
 
 def test_the_controller_asks_itself(lab: Lab) -> None:
-    controller = lab.controller
-    assert lab.shutdown(controller.id) == ShutdownReport(1)
+    assert lab.shutdown(lab.controller.id) == ShutdownReport(1)
     lab.settle()
     assert lab.controller.epoch == 2
 
@@ -415,7 +406,6 @@ def test_a_request_under_way_is_lost_when_its_receiver_dies(lab: Lab) -> None:
     assert victim not in lab.partition("orders", 0).isr
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("later", [0.002, 0.004])
 def test_who_is_reported_to_lead_waits_for_an_isr_on_its_way(generation: str, later: float) -> None:
     """The answer to an expansion is lost; a second follower waits to join, and meanwhile a reassignment removes it.

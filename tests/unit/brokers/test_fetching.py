@@ -1,18 +1,16 @@
 """Followers catch up by leader, not by partition; their fetches wait in their leader's purgatory."""
 
 import pytest
-from labs import QUIET, play, process_of, until_quiet
+from labs import QUIET, lab_of, play, process_of, until_quiet
 from tables import tabled
 
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.follower import CatchUp
 from kafka_ctl.brokers.leader import FollowerFetch
 from kafka_ctl.cluster import LeaderAndIsr
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.requests import LeaderAndIsrRequest, PartitionState, StopReplicaRequest
 
 CALM = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True}
-generations = pytest.mark.parametrize("generation", GENERATIONS)
 
 
 def returned(generation: str, partitions: int) -> tuple[int, int]:
@@ -39,8 +37,7 @@ def test_what_a_return_costs_for_each_partition(generation: str, most: float) ->
 
 def behind() -> Lab:
     """Broker 3 is back and about to catch up in what 1 and 2 lead."""
-    lab = Lab(brokers=3, generation="2.0", seed=1, config=CALM)
-    until_quiet(lab.create_topic, "orders", assignment={n: [1 + n % 2, 3] for n in range(6)})
+    lab = lab_of("orders", {n: [1 + n % 2, 3] for n in range(6)}, brokers=3, generation="2.0", seed=1, config=CALM)
     play(lab, "kill 3; settle; start 3")
     lab.run_until(lambda lab: len(fetchers(lab)) == 6, limit=30)
     return lab
@@ -60,21 +57,17 @@ def caught_up(lab: Lab) -> dict[int, float]:
 def test_one_fetcher_for_each_leader() -> None:
     with behind() as lab:
         lab.run_for(0.01)
-        by_leader = {
-            fetcher.leader: sorted(tp.partition for tp in fetcher.partitions) for fetcher in fetchers(lab).values()
-        }
+        by_leader = {one.leader: sorted(tp.partition for tp in one.partitions) for one in fetchers(lab).values()}
         assert by_leader == {1: [0, 2, 4], 2: [1, 3, 5]}
         assert len({id(fetcher) for fetcher in fetchers(lab).values()}) == 2
-        lab.settle()
-        lab.run_for(2)
+        play(lab, "settle; run_for 2")
         assert fetchers(lab) == {}
         assert len(set(caught_up(lab).values())) == 1
 
 
 def test_a_leader_that_does_not_answer_holds_up_its_own_partitions_only() -> None:
     with behind() as lab:
-        lab.disconnect(2, 3)
-        lab.run_for(3)
+        play(lab, "disconnect 2 3; run_for 3")
         assert {tp.partition for tp in fetchers(lab)} == {1, 3, 5}
         assert sorted(caught_up(lab)) == [0, 2, 4]
         play(lab, "heal; settle; run_for 2")
@@ -104,26 +97,22 @@ def test_a_fetcher_without_partitions_ends() -> None:
 
 def test_a_partition_with_records_is_copied_by_itself() -> None:
     """Those that had records before get a fetcher at once, those that get some meanwhile when they are seen."""
-    with Lab(brokers=3, generation="2.0", seed=1, config=CALM) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={n: [1, 3] for n in range(4)})
+    with lab_of("orders", {n: [1, 3] for n in range(4)}, brokers=3, generation="2.0", seed=1, config=CALM) as lab:
         play(lab, "produce orders 1 records=2; settle; kill 3; settle; start 3")
         lab.run_until(lambda lab: len(fetchers(lab)) == 4, limit=30)
         lab.run_for(0.01)
         groups = {tuple(sorted(tp.partition for tp in fetcher.partitions)) for fetcher in fetchers(lab).values()}
         assert groups == {(1,), (0, 2, 3)}
-        lab.produce("orders", 2, records=3, wait=False)
-        lab.run_for(0.2)
+        play(lab, "produce orders 2 records=3 wait=false; run_for 0.2")
         groups = {tuple(sorted(tp.partition for tp in fetcher.partitions)) for fetcher in fetchers(lab).values()}
         assert (2,) in groups
-        lab.settle()
-        lab.run_for(2)
+        play(lab, "settle; run_for 2")
         assert fetchers(lab) == {}
         assert {log.broker: log.end for log in lab.log("orders", 2)} == {1: 3, 3: 3}
         assert all(sorted(p.isr) == [1, 3] for p in lab.partitions())
         assert lab.violations == ()
 
 
-@generations
 def test_it_repeats(generation: str) -> None:
     runs = []
     for _ in range(2):
@@ -154,11 +143,9 @@ def test_what_becomes_of_a_fetcher(generation: str, fetchers: list[str]) -> None
         ] == fetchers
 
 
-@generations
 def test_the_next_epoch_of_one_leader(generation: str) -> None:
     """A follower dies: the others learn of the next epoch. 2.4 asks where the log of the leader's epoch ends."""
-    with Lab(brokers=3, generation=generation, seed=1, config=CALM) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    with lab_of("orders", {0: [1, 2, 3]}, brokers=3, generation=generation, seed=1, config=CALM) as lab:
         until_quiet(lab.produce, "orders", 0)
         since = len(lab.trace)
         lab.elect_preferred()
@@ -179,12 +166,10 @@ def test_a_follower_that_missed_a_leader_epoch(generation: str, restarts: bool, 
     In 2.4 the first fetch of a session names the epoch (KAFKA-9338; the recordings of `cut_from_zookeeper`): so not
     where the connection to the leader breaks, too.
     """
-    with Lab(brokers=3, generation=generation, seed=18883, config=CALM) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    with lab_of("orders", {0: [1, 2, 3]}, brokers=3, generation=generation, seed=18883, config=CALM) as lab:
         play(lab, "produce orders 0; settle; disconnect 3 zookeeper")
         if restarts:
-            lab.disconnect(3, 1)
-            lab.run_for(9)
+            play(lab, "disconnect 3 1; run_for 9")
             lab.world.network.heal()
         play(lab, "settle; produce orders 0; settle")
         assert (lab.partition("orders", 0).isr, lab.partition("orders", 0).leader_epoch) == (isr, 1)
@@ -199,8 +184,7 @@ def test_a_fenced_follower_waits_for_the_next_leader_epoch() -> None:
 
     Kafka 2.4.1: server/AbstractFetcherThread.scala, onPartitionFenced
     """
-    with Lab(brokers=3, generation="2.4", seed=1, config=CALM) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [1, 2]})
+    with lab_of("orders", {0: [1, 2], 1: [1, 2]}, brokers=3, generation="2.4", seed=1, config=CALM) as lab:
         play(lab, "produce orders 0; produce orders 1; settle")
         tp, leader = TopicPartition("orders", 0), process_of(lab, 1)
         known = leader.hosted[tp].state
@@ -216,8 +200,7 @@ def test_a_fenced_follower_waits_for_the_next_leader_epoch() -> None:
 
 def test_a_stopped_copy_is_not_fetched_again_by_0_10_until_the_leader_is_another_one() -> None:
     """StopReplica without deletion removes the fetcher; `makeFollower` is false for the same leader."""
-    with Lab(brokers=3, generation="0.10", seed=1, config=CALM) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [2, 3, 1]})
+    with lab_of("orders", {0: [2, 3, 1]}, brokers=3, generation="0.10", seed=1, config=CALM) as lab:
         tp, broker = TopicPartition("orders", 0), process_of(lab, 3)
         stop = StopReplicaRequest(1, broker.replicas.controller_epoch, (tp,))
         lab.world.run(lab.world.network.call(1, 3, stop))
@@ -259,7 +242,6 @@ def waiting(lab: Lab, leader: int) -> list[tuple[int, int]]:
     return sorted((op.request.replica, op.request.offset) for op in found)
 
 
-@generations
 def test_an_idle_leader_has_a_fetch_of_each_follower(generation: str) -> None:
     """Each record releases them; each comes back from the new end of the log.
 
@@ -288,9 +270,8 @@ def test_where_nothing_was_written_nothing_waits() -> None:
 def test_a_high_watermark_releases_followers_since_2_4(generation: str, least: float, most: float) -> None:
     """Before KAFKA-8443 they hear of it when their fetch has waited for half a second."""
     with lab_with(1, generation) as lab:
-        since = len(lab.trace)
-        until_quiet(lab.produce, "orders", 0)
-        raised = {r.broker: r.time_ms for r in lab.trace[since:] if r.action == "high-watermark"}
+        news = play(lab, "produce orders 0; settle")
+        raised = {r.broker: r.time_ms for r in news if r.action == "high-watermark"}
         assert all(least <= raised[follower] - raised[1] <= most for follower in (2, 3))
 
 
@@ -299,15 +280,13 @@ def test_a_record_ends_the_half_second_of_a_high_watermark() -> None:
     with lab_with(1) as lab:
         since = len(lab.trace)
         for _ in range(3):
-            lab.produce("orders", 0)
-            lab.run_for(0.1)
+            play(lab, "produce orders 0; run_for 0.1")
         lab.settle()
         copied = [r for r in lab.trace[since:] if r.action == "copy"]
         assert sorted(r.broker or 0 for r in copied) == [2, 2, 2, 3, 3, 3]
         assert waiting(lab, 1) == [(2, 4), (3, 4)]
 
 
-@generations
 def test_a_leader_that_leads_no_more_lets_them_go(generation: str) -> None:
     """They wait at the next one then, the old leader among them."""
     with lab_with(2, generation) as lab:
@@ -321,7 +300,6 @@ def test_a_leader_that_leads_no_more_lets_them_go(generation: str) -> None:
         assert waiting(lab, 1) == [(2, 2), (3, 2)] and waiting(lab, 2) == []
 
 
-@generations
 def test_who_fetches_no_more_has_none(generation: str) -> None:
     """A follower that lags, and one whose process has ended; both have one again afterwards."""
     with lab_with(1, generation) as lab:
@@ -354,11 +332,9 @@ def test_a_follower_that_the_new_controller_thinks_in_sync_comes_back(generation
     2.4's next controller takes it out itself. Kafka 2.0.1: cluster/Partition.scala, maybeExpandIsr, at every fetch
     """
     config = {**QUIET, "replica.lag.time.max.ms": 2000, "zookeeper.session.timeout.ms": 1000}
-    with Lab(brokers=3, generation=generation, config=config, costs={"boot": 0.0}) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [2, 1, 3]})
+    with lab_of("orders", {0: [2, 1, 3]}, brokers=3, generation=generation, config=config, costs={"boot": 0.0}) as lab:
         play(lab, "produce orders 0; settle; kill 1")
         lab.run_until(lambda: bool(lab.trace.slice(action="shrink-isr")))
         until_quiet(lab.start, 1)
-        stale = lab.trace.slice(action="become-follower", broker=1)[-1]
-        assert stale.isr == (2, 1, 3)
+        assert lab.trace.slice(action="become-follower", broker=1)[-1].isr == (2, 1, 3)
         assert lab.partition("orders", 0).isr == (2, 3, 1)

@@ -1,10 +1,11 @@
 """Copies that move between the log directories of a broker, asked for by Kafka's reassignment tool (KIP-113)."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
-from labs import process_of, until_quiet
-from prose import Prose
+from labs import lab_of, process_of, until_quiet
+from prose import Prose, refuses
 
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.errors import ApiException, BadInput
@@ -17,9 +18,13 @@ able = pytest.mark.parametrize("generation", ["2.0", "2.4"])
 
 def opened(generation: str = "2.0", **options: object) -> Lab:
     """Three brokers, and one partition whose copies lie in `/d0`."""
-    lab = Lab(brokers=3, generation=generation, seed=3, **options)
-    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
-    return lab
+    return lab_of("orders", {0: [1, 2]}, brokers=3, generation=generation, seed=3, **options)
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with opened() as made:
+        yield made
 
 
 def plan(replicas: list[int], log_dirs: list[str]) -> str:
@@ -60,8 +65,7 @@ def test_a_copy_moves_to_the_other_directory_of_its_broker(generation: str) -> N
     with opened(generation) as lab:
         assert places(lab) == {1: ("/d0", None), 2: ("/d0", None)}
         moved = plan([1, 2], ["/d1", "any"])
-        reported = lab.execute_reassignment(moved)
-        assert reported.endswith("Successfully started reassignment of partitions.")
+        assert lab.execute_reassignment(moved).endswith("Successfully started reassignment of partitions.")
         assert places(lab) == {1: ("/d0", "/d1"), 2: ("/d0", None)}
         assert "Reassignment of replica orders-0-1 is still in progress" in lab.verify_reassignment(moved).splitlines()
         lab.settle()
@@ -96,53 +100,43 @@ def test_a_new_copy_is_made_in_the_directory_that_was_asked_for(generation: str)
         assert lab.verify_reassignment(moved).endswith("Reassignment of replica orders-0-3 completed successfully")
 
 
-def test_each_step_has_its_cause() -> None:
-    with opened() as lab:
-        until_quiet(lab.execute_reassignment, plan([1, 2], ["/d1", "any"]))
-        records = lab.trace.records
-        asked = [records[r.cause].action for r in records if r.action == "AlterReplicaLogDirs" and r.kind == "request"]
-        assert asked == ["execute_reassignment"] * 2
-        swapped = next(r for r in records if r.action == "log-dir-swapped")
-        chain = []
-        at = swapped
-        while at.cause is not None:
-            at = records[at.cause]
-            chain.append(at.action)
-        assert chain == ["log-dir-copying", "AlterReplicaLogDirs", "execute_reassignment"]
+def test_each_step_has_its_cause(lab: Lab) -> None:
+    until_quiet(lab.execute_reassignment, plan([1, 2], ["/d1", "any"]))
+    records = lab.trace.records
+    asked = [records[r.cause].action for r in records if r.action == "AlterReplicaLogDirs" and r.kind == "request"]
+    assert asked == ["execute_reassignment"] * 2
+    chain = lab.trace.causes(next(r.seq for r in records if r.action == "log-dir-swapped"))
+    assert [r.action for r in chain] == [
+        "execute_reassignment", "AlterReplicaLogDirs", "log-dir-copying", "log-dir-swapped"
+    ]  # fmt: skip
 
 
-def test_a_directory_that_is_none_is_refused_before_anything_is_written() -> None:
-    with opened() as lab:
-        with pytest.raises(
-            ApiException, match=r"Failed to alter dir for orders-0-1 to /d7: LOG_DIR_NOT_FOUND"
-        ) as refusal:
-            lab.execute_reassignment(plan([1, 3], ["/d7", "any"]))
-        assert refusal.value.code == "LOG_DIR_NOT_FOUND"
-        lab.settle()
-        assert lab.partition("orders", 0).replicas == (1, 2)
-        assert places(lab)[1] == ("/d0", None)
+def test_a_directory_that_is_none_is_refused_before_anything_is_written(lab: Lab) -> None:
+    words = "Failed to alter dir for orders-0-1 to /d7: LOG_DIR_NOT_FOUND"
+    refusal = refuses(ApiException, words, lab.execute_reassignment, plan([1, 3], ["/d7", "any"]))
+    assert refusal.code == "LOG_DIR_NOT_FOUND"
+    lab.settle()
+    assert lab.partition("orders", 0).replicas == (1, 2)
+    assert places(lab)[1] == ("/d0", None)
 
 
-def test_a_directory_that_failed_takes_nothing_and_gives_nothing() -> None:
-    with opened() as lab:
-        lab.fail_log_dir(1)  # /d0, with the copy in it
-        lab.settle()
-        for path in ("/d0", "/d1"):
-            with pytest.raises(ApiException, match="KAFKA_STORAGE_ERROR"):
-                lab.execute_reassignment(plan([1, 2], [path, "any"]))
-        assert lab.verify_reassignment(plan([1, 2], ["/d1", "any"])).splitlines() == [
-            "Status of partition reassignment: ",
-            "Partition orders-0 is not found in any live log dir on broker 1. "
-            "There is likely offline log directory on the broker.",
-            "Reassignment of partition orders-0 completed successfully",
-            "Reassignment of replica orders-0-1 failed",
-        ]
-        assert places(lab)[1] == (None, None)
-        lab.create_topic("late", assignment={0: [2, 3]})  # a copy that never was, refused since the directory failed
-        until_quiet(lab.reassign, {("late", 0): [1, 2]})
-        log_dirs = process_of(lab, 1).replicas.log_dirs
-        assert log_dirs.alter({TopicPartition("late", 0): "/d1"}) == {TopicPartition("late", 0): "KAFKA_STORAGE_ERROR"}
-        assert log_dirs.preferred == {}
+def test_a_directory_that_failed_takes_nothing_and_gives_nothing(lab: Lab) -> None:
+    until_quiet(lab.fail_log_dir, 1)  # /d0, with the copy in it
+    for path in ("/d0", "/d1"):
+        refuses(ApiException, "KAFKA_STORAGE_ERROR", lab.execute_reassignment, plan([1, 2], [path, "any"]))
+    assert lab.verify_reassignment(plan([1, 2], ["/d1", "any"])).splitlines() == [
+        "Status of partition reassignment: ",
+        "Partition orders-0 is not found in any live log dir on broker 1. "
+        "There is likely offline log directory on the broker.",
+        "Reassignment of partition orders-0 completed successfully",
+        "Reassignment of replica orders-0-1 failed",
+    ]
+    assert places(lab)[1] == (None, None)
+    lab.create_topic("late", assignment={0: [2, 3]})  # a copy that never was, refused since the directory failed
+    until_quiet(lab.reassign, {("late", 0): [1, 2]})
+    log_dirs = process_of(lab, 1).replicas.log_dirs
+    assert log_dirs.alter({TopicPartition("late", 0): "/d1"}) == {TopicPartition("late", 0): "KAFKA_STORAGE_ERROR"}
+    assert log_dirs.preferred == {}
 
 
 def test_a_directory_that_fails_after_it_was_asked_for_gets_no_new_copy() -> None:
@@ -160,50 +154,45 @@ def test_a_directory_that_fails_after_it_was_asked_for_gets_no_new_copy() -> Non
         assert gaining in places(lab) and gaining in lab.partition("orders", 0).isr
 
 
-def test_a_move_can_be_taken_back_or_is_reported_of_as_another() -> None:
-    with opened() as lab:
-        there, back = plan([1, 2], ["/d1", "any"]), plan([1, 2], ["/d0", "any"])
-        lab.execute_reassignment(there)
-        assert "Partition orders-0 on broker 1 is being moved to log dir /d1 instead of /d0" in (
-            lab.verify_reassignment(back).splitlines()
-        )
-        lab.run_until(lambda: "/admin/reassign_partitions" not in lab.znodes())
-        assert places(lab)[1] == ("/d0", "/d1")  # the assignment is as it was, so that request is fulfilled at once
-        until_quiet(lab.execute_reassignment, back)
-        assert places(lab)[1] == ("/d0", None)
-        reported = lab.verify_reassignment(there).splitlines()
-        assert "Partition orders-0 on broker 1 is not being moved from log dir /d0 to /d1" in reported
-        assert reported[-1] == "Reassignment of replica orders-0-1 failed"
+def test_a_move_can_be_taken_back_or_is_reported_of_as_another(lab: Lab) -> None:
+    there, back = plan([1, 2], ["/d1", "any"]), plan([1, 2], ["/d0", "any"])
+    lab.execute_reassignment(there)
+    assert "Partition orders-0 on broker 1 is being moved to log dir /d1 instead of /d0" in (
+        lab.verify_reassignment(back).splitlines()
+    )
+    lab.run_until(lambda: "/admin/reassign_partitions" not in lab.znodes())
+    assert places(lab)[1] == ("/d0", "/d1")  # the assignment is as it was, so that request is fulfilled at once
+    until_quiet(lab.execute_reassignment, back)
+    assert places(lab)[1] == ("/d0", None)
+    reported = lab.verify_reassignment(there).splitlines()
+    assert "Partition orders-0 on broker 1 is not being moved from log dir /d0 to /d1" in reported
+    assert reported[-1] == "Reassignment of replica orders-0-1 failed"
 
 
-def test_a_broker_that_starts_again_goes_on_with_the_move() -> None:
+def test_a_broker_that_starts_again_goes_on_with_the_move(lab: Lab) -> None:
     """The future copy outlives the process."""
-    with opened() as lab:
-        lab.execute_reassignment(plan([1, 2], ["any", "/d1"]))
-        until_quiet(lab.kill, 2)
-        assert places(lab)[2] == ("/d0", "/d1")
-        until_quiet(lab.start, 2)
-        assert places(lab)[2] == ("/d1", None)
-        assert [action for action, *_ in steps(lab, 2)].count("log-dir-copying") == 2
+    lab.execute_reassignment(plan([1, 2], ["any", "/d1"]))
+    until_quiet(lab.kill, 2)
+    assert places(lab)[2] == ("/d0", "/d1")
+    until_quiet(lab.start, 2)
+    assert places(lab)[2] == ("/d1", None)
+    assert [action for action, *_ in steps(lab, 2)].count("log-dir-copying") == 2
 
 
-def test_a_move_ends_with_the_directory_it_goes_to() -> None:
-    with opened() as lab:
-        until_quiet(lab.execute_reassignment, plan([1, 2], ["/d1", "any"]))
-        lab.execute_reassignment(plan([1, 2], ["/d0", "any"]))
-        lab.fail_log_dir(1)  # /d0, where it goes
-        lab.settle()
-        assert places(lab)[1] == ("/d1", None)
-        assert lab.partition("orders", 0).isr == (1, 2)
+def test_a_move_ends_with_the_directory_it_goes_to(lab: Lab) -> None:
+    until_quiet(lab.execute_reassignment, plan([1, 2], ["/d1", "any"]))
+    lab.execute_reassignment(plan([1, 2], ["/d0", "any"]))
+    until_quiet(lab.fail_log_dir, 1)  # /d0, where it goes
+    assert places(lab)[1] == ("/d1", None)
+    assert lab.partition("orders", 0).isr == (1, 2)
 
 
-def test_a_deleted_copy_takes_its_future_copy_along() -> None:
-    with opened() as lab:
-        lab.execute_reassignment(plan([1, 2], ["/d1", "/d1"]))
-        until_quiet(lab.delete_topic, "orders")
-        assert lab.log_dirs() == []
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
-        assert places(lab) == {1: ("/d0", None), 2: ("/d0", None)}
+def test_a_deleted_copy_takes_its_future_copy_along(lab: Lab) -> None:
+    lab.execute_reassignment(plan([1, 2], ["/d1", "/d1"]))
+    until_quiet(lab.delete_topic, "orders")
+    assert lab.log_dirs() == []
+    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    assert places(lab) == {1: ("/d0", None), 2: ("/d0", None)}
 
 
 def test_what_does_not_start_in_time_is_reported_as_failed() -> None:
@@ -247,21 +236,19 @@ def test_0_10_knows_nothing_of_it(prose: Prose) -> None:
     with opened("0.10") as lab:
         with prose.refused(BadInput):
             lab.execute_reassignment(plan([1, 2], ["any", "any"]), replica_alter_log_dirs_throttle=1)
-        lab.execute_reassignment(plan([1, 2], ["/d1", "any"]))  # its parser passes over what it does not know
-        lab.settle()
+        # its parser passes over what it does not know
+        until_quiet(lab.execute_reassignment, plan([1, 2], ["/d1", "any"]))
         assert places(lab)[1] == ("/d0", None)
 
 
-def test_a_story_with_moves_runs_again_the_same() -> None:
-    with opened() as lab:
-        until_quiet(lab.execute_reassignment, plan([1, 3], ["/d1", "/d1"]), replica_alter_log_dirs_throttle=5)
-        lab.verify_reassignment(plan([1, 3], ["/d1", "/d1"]))
-        with Lab.replay(lab.story) as again:
-            assert again.trace.records == lab.trace.records
-            assert again.log_dirs() == lab.log_dirs()
+def test_a_story_with_moves_runs_again_the_same(lab: Lab) -> None:
+    until_quiet(lab.execute_reassignment, plan([1, 3], ["/d1", "/d1"]), replica_alter_log_dirs_throttle=5)
+    lab.verify_reassignment(plan([1, 3], ["/d1", "/d1"]))
+    with Lab.replay(lab.story) as again:
+        assert again.trace.records == lab.trace.records
+        assert again.log_dirs() == lab.log_dirs()
 
 
-def test_moves_are_reported_in_sentences(prose: Prose) -> None:
-    with opened() as lab:
-        until_quiet(lab.execute_reassignment, plan([1, 3], ["/d1", "/d1"]))
-        prose(*(caption([r]) for r in lab.trace if r.action.startswith("log-dir-")))
+def test_moves_are_reported_in_sentences(lab: Lab, prose: Prose) -> None:
+    until_quiet(lab.execute_reassignment, plan([1, 3], ["/d1", "/d1"]))
+    prose(*(caption([r]) for r in lab.trace if r.action.startswith("log-dir-")))

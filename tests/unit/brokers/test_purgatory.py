@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from labs import play, until_quiet
+from labs import lab_of, play, until_quiet
 from prose import Prose
 from system_timer import SystemTimer
 from tables import text
@@ -133,11 +133,9 @@ def test_who_completes_one_may_set_off_others() -> None:
 def test_bad_input(prose: Prose) -> None:
     with prose.refused(BadInput):
         Purgatory(TimingWheel()).try_complete_else_watch(Switch(), [])
-    with prose.refused(BadInput):
-        Purgatory(TimingWheel(), -1)
+    prose.refuses(BadInput, Purgatory, TimingWheel(), -1)
     no_timer: Any = None
-    with prose.refused(BadInput):
-        Purgatory(no_timer)
+    prose.refuses(BadInput, Purgatory, no_timer)
 
 
 GAUGES = text("purgatory_gauges.txt")
@@ -197,8 +195,7 @@ def test_everything_is_completed_exactly_once(steps: list[tuple[str, int, set[in
             assert all(op.is_completed == (op.on or op.is_expired) or op.on for op in ops)
         open_ops = [op for op in ops if not op.is_completed]
         assert purgatory.delayed == len(open_ops)
-        listed = {op for watchers in purgatory.watchers.values() for op in watchers}
-        assert listed >= set(open_ops)
+        assert {op for watchers in purgatory.watchers.values() for op in watchers} >= set(open_ops)
     timer.advance(timer.now + 300)
     assert [op.reported.count("complete") for op in ops] == [1] * len(ops)
     assert all((op.reported[-1] == "expired") == op.is_expired for op in ops)
@@ -249,12 +246,10 @@ def test_a_clock_timer_takes_fractions_of_a_millisecond_as_they_are() -> None:
 
 def test_a_produce_request_waits_in_the_leaders_purgatory() -> None:
     """Until the high watermark has come so far; the two gauges show it, and what is left of it afterwards."""
-    with Lab(brokers=3, seed=7) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    with lab_of("orders", {0: [1, 2, 3]}, brokers=3, seed=7) as lab:
         lab.lag(3, "orders", 0)
         assert gauges(lab) == [0, 0]
-        lab.produce("orders", 0, wait=False)
-        lab.run_for(1)
+        play(lab, "produce orders 0 wait=false; run_for 1")
         assert gauges(lab) == [1, 1]
         lab.run_for(20)
         assert gauges(lab) == [0, 0]

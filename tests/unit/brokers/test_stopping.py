@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from labs import QUIET, generations, play, process_of, settled, until_quiet
+from labs import QUIET, play, process_of, settled, until_quiet
 
 from kafka_ctl import Costs, Generation, Lab
 from kafka_ctl.brokers.states import BROKER_STATES
@@ -35,7 +35,6 @@ def elected(lab: Lab) -> Record:
 # The order: Kafka's `KafkaServer.shutdown`, in all three releases
 
 
-@generations
 @paths
 def test_connections_close_first_then_the_logs_then_the_session(generation: str, asks: bool) -> None:
     with opened(generation, asks, Costs(stop=2)) as lab:
@@ -54,16 +53,13 @@ def test_requests_without_an_answer_fail_in_the_order_in_which_they_arrived() ->
         lab.lag(1, "orders", 0)
         sent = []
         for _ in range(12):
-            lab.produce("orders", 0, wait=False)
-            lab.run_for(0.05)
+            play(lab, "produce orders 0 wait=false; run_for 0.05")
             sent.append(lab.trace.slice(kind="request", action="Produce")[-1].seq)
-        lab.shutdown(3)
-        lab.settle()
+        play(lab, "shutdown 3; settle")
         failed = [r.cause for r in lab.trace.slice(kind="response", action="Produce") if r.error == "NETWORK_EXCEPTION"]
         assert failed == sent
 
 
-@generations
 def test_without_a_controlled_shutdown_nobody_leads_while_logs_close(generation: str) -> None:
     """What a controlled shutdown saves: all the time that closing the logs takes."""
     without = {}
@@ -80,7 +76,6 @@ def test_without_a_controlled_shutdown_nobody_leads_while_logs_close(generation:
     assert without[False] == pytest.approx(3.0, abs=0.1)
 
 
-@generations
 @paths
 def test_who_waits_for_an_answer_learns_that_the_connection_is_closed(generation: str, asks: bool) -> None:
     """A record waits for a follower that lags; the leader leaves meanwhile."""
@@ -96,7 +91,6 @@ def test_who_waits_for_an_answer_learns_that_the_connection_is_closed(generation
         assert answer.time_ms - own(lab, "shutting-down").time_ms < 5
 
 
-@generations
 def test_the_controller_acts_until_its_logs_are_closed(generation: str) -> None:
     """Its connections to others are its own: `kafkaController.shutdown` comes after `logManager.shutdown`."""
     with opened(generation, asks=False, costs=Costs(stop=2, zookeeper_tick=0)) as lab:
@@ -112,14 +106,11 @@ def test_the_controller_acts_until_its_logs_are_closed(generation: str) -> None:
         assert lab.violations == ()
 
 
-@generations
 def test_a_broker_that_stops_follows_nobody(generation: str) -> None:
     with opened(generation, asks=False, costs=Costs(stop=2)) as lab:
-        lab.produce("orders", 1)
-        lab.shutdown(3, wait=False)
+        play(lab, "produce orders 1; shutdown 3 wait=false")
         lab.run_until(lambda now: now.brokers[3].state == "shutting down")
-        lab.produce("orders", 1, acks=1)
-        lab.run_for(1)
+        play(lab, "produce orders 1 acks=1; run_for 1")
         assert [log.end for log in lab.log("orders", 1)] == [2, 2, 1]
 
 
@@ -136,7 +127,6 @@ def test_sigkill_may_come_while_logs_close() -> None:
 # Recovery
 
 
-@generations
 @pytest.mark.parametrize("stops", ["kill", "shutdown", "bounce"])
 def test_the_first_start_after_a_kill_recovers_logs(generation: str, stops: str) -> None:
     """`.kafka_cleanshutdown` is there after `shutdown`, also after one without the controller's help."""
@@ -174,8 +164,7 @@ def test_recovery_takes_time_by_what_was_not_flushed() -> None:
 
 def test_a_directory_that_failed_has_no_marker() -> None:
     with opened("2.0") as lab:
-        lab.fail_log_dir(3)
-        lab.shutdown(3)
+        play(lab, "fail_log_dir 3; shutdown 3")
         assert process_of(lab, 3).disk.clean == {1}
         until_quiet(lab.start, 3)
         assert own(lab, "recovering").detail == "logs=1 bytes=0"
@@ -219,7 +208,6 @@ def states(lab: Lab, broker: int) -> list[tuple[int, str]]:
     return found
 
 
-@generations
 def test_a_broker_goes_through_kafkas_states(generation: str) -> None:
     with opened(generation) as lab:
         lab.shutdown(3, wait=False)
@@ -233,8 +221,7 @@ def test_a_broker_goes_through_kafkas_states(generation: str) -> None:
         assert states(lab, 3) == [(1, "Starting"), (3, "RunningAsBroker")]
         lab.kill(3)
         assert states(lab, 3) == [(0, "NotRunning")]
-        lab.settle()
-        lab.start(3)
+        play(lab, "settle; start 3")
         assert states(lab, 3) == [(1, "Starting"), (2, "RecoveringFromUncleanShutdown"), (3, "RunningAsBroker")]
 
 

@@ -90,8 +90,7 @@ def test_the_wheels_of_a_clock() -> None:
 
 @pytest.mark.parametrize("n", [(), (60, 1), [60, "x"], (60, True)])
 def test_every_ring_has_two_buckets_at_least(prose: Prose, n: object) -> None:
-    with prose.refused(BadInput):
-        TimingWheel(n=n)
+    prose.refuses(BadInput, TimingWheel, n=n)
 
 
 def covered(wheel: TimingWheel, levels: int) -> list[list[tuple[int, int]]]:
@@ -271,8 +270,7 @@ def test_a_place_that_rounds_runs_tasks_late() -> None:
 )
 def test_a_place_in_the_past_is_refused(prose: Prose, mine: Callable[[int, int, int, int], tuple[int, int]]) -> None:
     """Such a bucket would be polled for ever."""
-    with prose.refused(BadInput):
-        plugged(mine)
+    prose.refuses(BadInput, plugged, mine)
 
 
 @pytest.mark.parametrize("answer", [None, 3, (1,), (20, 20), (-1, 20), (1, -5), ("a", 1), (1.0, 20.0)], ids=source)
@@ -283,24 +281,20 @@ def test_a_place_that_is_none_is_refused(prose: Prose, answer: object) -> None:
 
 @pytest.mark.parametrize("wrong", [{"tick": 0}, {"tick": 1.0}, {"n": 1}, {"n": True}, {"start": -1}], ids=source)
 def test_a_ring_that_cannot_be_is_refused(prose: Prose, wrong: dict[str, int]) -> None:
-    with prose.refused(BadInput):
-        TimingWheel(**wrong)
+    prose.refuses(BadInput, TimingWheel, **wrong)
 
 
 def test_time_does_not_go_back(prose: Prose) -> None:
     wheel = TimingWheel()
     wheel.advance(5)
-    with prose.refused(BadInput):
-        wheel.advance(4)
-    with prose.refused(BadInput):
-        wheel.add(0.5)
+    prose.refuses(BadInput, wheel.advance, 4)
+    prose.refuses(BadInput, wheel.add, 0.5)
 
 
 @pytest.mark.parametrize("time", ["3", 1.5, True, None], ids=source)
 def test_a_time_that_is_no_whole_number_is_refused(prose: Prose, time: Any) -> None:
     wheel = TimingWheel()
-    with prose.refused(BadInput):
-        wheel.advance(time)
+    prose.refuses(BadInput, wheel.advance, time)
     assert wheel.now == 0
 
 

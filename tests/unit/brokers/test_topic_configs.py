@@ -47,9 +47,8 @@ def test_two_settings_that_contradict_each_other() -> None:
     given = {"min.compaction.lag.ms": 2, "max.compaction.lag.ms": 1}
     with Lab(generation="2.4") as lab, pytest.raises(ApiException) as reported:
         lab.create_topic("orders", config=given)
-    assert str(reported.value) == (
-        "conflict topic config setting min.compaction.lag.ms (2) > max.compaction.lag.ms (1)"
-    )
+    text = "conflict topic config setting min.compaction.lag.ms (2) > max.compaction.lag.ms (1)"
+    assert str(reported.value) == text
     with Lab(generation="2.0") as lab, pytest.raises(UnknownName):
         lab.create_topic("orders", config=given)
 
@@ -98,8 +97,7 @@ def test_a_described_topic_is_checked_too(prose: Prose) -> None:
     text += "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
     with Lab.from_description(text.format("remote.storage.enable=7")) as lab:
         assert json.loads(lab.znodes()["/config/topics/t"][0])["config"] == {"remote.storage.enable": "7"}
-    with prose.refused(BadInput):
-        Lab.from_description(text.format("min.insync.replicas=-3"))
+    prose.refuses(BadInput, Lab.from_description, text.format("min.insync.replicas=-3"))
 
 
 def test_a_value_that_is_no_number_counts_as_not_set() -> None:

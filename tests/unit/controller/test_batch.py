@@ -4,9 +4,9 @@ import json
 from contextlib import nullcontext
 
 import pytest
-from labs import acting, play, settled, until_quiet
+from labs import acting, lab_of, play, settled, until_quiet
 from machines import Bench, bench, requests
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.cluster import LeaderAndIsr
@@ -34,84 +34,77 @@ def sent(stage: Bench, since: int) -> list[tuple[str, int | None, str]]:
     ]
 
 
-def test_the_order_on_the_wire() -> None:
+def test_the_order_on_the_wire(stage: Bench) -> None:
     """LeaderAndIsr first, StopReplica last, whatever was added first (Kafka's trap 4)."""
-    with bench() as stage:
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.stop_replica(3, ONE, False, None)
-        batch.update_metadata([3], [ONE])
-        batch.leader_and_isr([3], ONE, LED, (1, 2, 3), is_new=False)
-        batch.send()
-        batched = [name for name, _, _ in requests(list(stage.lab.trace[seen:]))]
-        assert batched == ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
-        stage.lab.settle()
-        on_the_wire = [name for name, broker, _ in sent(stage, seen) if broker == 3]
-        assert on_the_wire[:4] == [  # the ISR that has lost a stopped copy is told later
-            "LeaderAndIsr",
-            "UpdateMetadata",
-            "StopReplica",
-            "StopReplica",
-        ]
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.stop_replica(3, ONE, False, None)
+    batch.update_metadata([3], [ONE])
+    batch.leader_and_isr([3], ONE, LED, (1, 2, 3), is_new=False)
+    batch.send()
+    batched = [name for name, _, _ in requests(list(stage.lab.trace[seen:]))]
+    assert batched == ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
+    stage.lab.settle()
+    on_the_wire = [name for name, broker, _ in sent(stage, seen) if broker == 3]
+    assert on_the_wire[:4] == [  # the ISR that has lost a stopped copy is told later
+        "LeaderAndIsr",
+        "UpdateMetadata",
+        "StopReplica",
+        "StopReplica",
+    ]
 
 
-def test_who_leads_is_news_for_everybody() -> None:
+def test_who_leads_is_news_for_everybody(stage: Bench) -> None:
     """A LeaderAndIsr for one broker is metadata for all live ones, those that leave included."""
-    with bench() as stage:
-        stage.controller.context.shutting_down.add(2)
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.leader_and_isr([1], ONE, LED, (1, 2, 3), is_new=False)
-        batch.send()
-        (metadata,) = [r for r in stage.lab.trace[seen:] if r.action == "UpdateMetadata" and r.topic]
-        assert metadata.detail == "brokers=1,2,3 offline=2"
+    stage.context.shutting_down.add(2)
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.leader_and_isr([1], ONE, LED, (1, 2, 3), is_new=False)
+    batch.send()
+    (metadata,) = [r for r in stage.lab.trace[seen:] if r.action == "UpdateMetadata" and r.topic]
+    assert metadata.detail == "brokers=1,2,3 offline=2"
 
 
-def test_metadata_is_the_controllers_own_picture() -> None:
+def test_metadata_is_the_controllers_own_picture(stage: Bench) -> None:
     """Not what the LeaderAndIsr of the same batch says: that is how epochs grow stale (KAFKA-9212)."""
-    with bench() as stage:
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.leader_and_isr([1], ONE, LED, (1, 2, 3), is_new=False)
-        batch.send()
-        reported = {r.action: r.leader_epoch for r in stage.lab.trace[seen:] if r.topic}
-        assert reported == {"LeaderAndIsr": 4, "UpdateMetadata": 0}
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.leader_and_isr([1], ONE, LED, (1, 2, 3), is_new=False)
+    batch.send()
+    reported = {r.action: r.leader_epoch for r in stage.lab.trace[seen:] if r.topic}
+    assert reported == {"LeaderAndIsr": 4, "UpdateMetadata": 0}
 
 
-def test_the_last_word_about_a_partition_holds_but_new_stays_new() -> None:
-    with bench() as stage:
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.leader_and_isr([2], ONE, LED, (1, 2, 3), is_new=True)
-        batch.leader_and_isr([2], ONE, LED._replace(leader=3, leader_epoch=5), (1, 2, 3), is_new=False)
-        batch.send()
-        (reported,) = [r for r in stage.lab.trace[seen:] if r.action == "LeaderAndIsr" and r.topic]
-        assert (reported.leader, reported.leader_epoch, reported.detail) == (3, 5, "is_new")
+def test_the_last_word_about_a_partition_holds_but_new_stays_new(stage: Bench) -> None:
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.leader_and_isr([2], ONE, LED, (1, 2, 3), is_new=True)
+    batch.leader_and_isr([2], ONE, LED._replace(leader=3, leader_epoch=5), (1, 2, 3), is_new=False)
+    batch.send()
+    (reported,) = [r for r in stage.lab.trace[seen:] if r.action == "LeaderAndIsr" and r.topic]
+    assert (reported.leader, reported.leader_epoch, reported.detail) == (3, 5, "is_new")
 
 
-def test_nobody_is_reported_nothing() -> None:
+def test_nobody_is_reported_nothing(stage: Bench) -> None:
     """Broker -1 is nobody."""
-    with bench() as stage:
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.leader_and_isr([-1], ONE, LED, (1, 2, 3), is_new=False)
-        batch.stop_replica(-1, ONE, False, None)
-        batch.send()
-        assert {r.action for r in stage.lab.trace[seen:]} == {"UpdateMetadata"}
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.leader_and_isr([-1], ONE, LED, (1, 2, 3), is_new=False)
+    batch.stop_replica(-1, ONE, False, None)
+    batch.send()
+    assert {r.action for r in stage.lab.trace[seen:]} == {"UpdateMetadata"}
 
 
-def test_a_partition_without_leader_is_no_metadata() -> None:
-    with bench() as stage:
-        tp = stage.plan("parcels")
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.update_metadata([1], [tp])
-        batch.send()
-        assert [r.action for r in stage.lab.trace[seen:]] == ["leader_not_assigned"]
+def test_a_partition_without_leader_is_no_metadata(stage: Bench) -> None:
+    tp = stage.plan("parcels")
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.update_metadata([1], [tp])
+    batch.send()
+    assert [r.action for r in stage.lab.trace[seen:]] == ["leader_not_assigned"]
 
 
-def test_a_dead_broker_gets_nothing_and_the_log_says_so() -> None:
+def test_a_dead_broker_gets_nothing_and_the_log_says_so(stage: Bench) -> None:
     """2.0 sends to whom it may concern; a broker without channel is a warning."""
-    with bench() as stage:
-        batch, seen = filled(stage), len(stage.lab.trace)
-        batch.leader_and_isr([9], ONE, LED, (9, 1), is_new=False)
-        batch.send()
-        (warning,) = [r for r in stage.lab.trace[seen:] if r.kind == "controller"]
-        assert (warning.action, json.loads(warning.detail or "")["broker"]) == ("not_sending", 9)
+    batch, seen = filled(stage), len(stage.lab.trace)
+    batch.leader_and_isr([9], ONE, LED, (9, 1), is_new=False)
+    batch.send()
+    (warning,) = [r for r in stage.lab.trace[seen:] if r.kind == "controller"]
+    assert (warning.action, json.loads(warning.detail or "")["broker"]) == ("not_sending", 9)
 
 
 @pytest.mark.parametrize(
@@ -129,19 +122,16 @@ def test_stop_replica_requests(groups: bool, wanted: list[str]) -> None:
         assert [partitions for name, _, partitions in sent(stage, seen) if name == "StopReplica"] == wanted
 
 
-def test_a_batch_left_behind_makes_the_controller_resign(prose: Prose) -> None:
+def test_a_batch_left_behind_makes_the_controller_resign(stage: Bench, prose: Prose) -> None:
     """Nothing can be trusted then: another controller shall start afresh (KAFKA-2300)."""
-    with bench() as stage:
-        controller = stage.controller
-        filled(stage).stop_replica(3, ONE, False, None)
-        with prose.refused(BatchNotEmpty):
-            controller.batch.open()
-        with pytest.raises(BatchNotEmpty, match="might be lost"):
-            stage.carry_out(controller.send_update_metadata())
-        logged = [r.action for r in stage.lab.trace if r.kind == "controller" and r.actor == controller.actor]
-        assert logged[-2:] == ["forcing_resignation", "resigned"]
-        stage.lab.settle()
-        assert stage.lab.controller.epoch == 2
+    controller = stage.controller
+    filled(stage).stop_replica(3, ONE, False, None)
+    prose.refuses(BatchNotEmpty, controller.batch.open)
+    refuses(BatchNotEmpty, "might be lost", stage.carry_out, controller.send_update_metadata())
+    logged = [r.action for r in stage.lab.trace if r.kind == "controller" and r.actor == controller.actor]
+    assert logged[-2:] == ["forcing_resignation", "resigned"]
+    stage.lab.settle()
+    assert stage.lab.controller.epoch == 2
 
 
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
@@ -150,9 +140,7 @@ def test_a_move_that_meets_a_batch_left_behind_fails(generation: str) -> None:
 
     Kafka 2.4.1: controller/KafkaController.scala, maybeTriggerPartitionReassignment
     """
-    with Lab(brokers=3, generation=generation, seed=1) as lab:
-        lab.create_topic("orders", assignment={0: [1, 2]})
-        lab.settle()
+    with lab_of("orders", {0: [1, 2]}, brokers=3, generation=generation, seed=1) as lab:
         acting(lab).batch.stop_replica(3, ONE, False, None)
         seen = len(lab.trace)
         with pytest.raises(ApiException, match="UNKNOWN_SERVER_ERROR") if generation == "2.4" else nullcontext():
@@ -179,8 +167,7 @@ def test_2_0_leaves_a_request_for_moves_to_the_next_controller_where_it_had_to_r
     Kafka 2.0.1: controller/KafkaController.scala, maybeTriggerPartitionReassignment (IllegalStateException),
     removePartitionsFromReassignedPartitions (NoSuchElementException)
     """
-    with Lab(brokers=3, seed=1) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={number: [1, 2] for number in range(partitions)})
+    with lab_of("orders", {number: [1, 2] for number in range(partitions)}, brokers=3, seed=1) as lab:
         acting(lab).batch.stop_replica(3, ONE, False, None)
         until_quiet(lab.reassign, {f"orders-{number}": [2, 3] for number in range(partitions)})
         errors = [json.loads(r.detail or "")["error"] for r in lab.trace.slice(action="error_processing")]
@@ -189,22 +176,21 @@ def test_2_0_leaves_a_request_for_moves_to_the_next_controller_where_it_had_to_r
         assert [p.replicas for p in lab.partitions()] == [(2, 3)] * partitions
 
 
-def test_a_channel_delivers_in_order_one_at_a_time() -> None:
+def test_a_channel_delivers_in_order_one_at_a_time(stage: Bench) -> None:
     """The next request leaves when the last was answered; correlation ids count up."""
-    with bench() as stage:
-        seen = len(stage.lab.trace)
-        for _ in range(4):
-            stage.carry_out(stage.controller.send_update_metadata())
-        stage.lab.settle()
-        for broker in (1, 2, 3):
-            reported = [
-                (r.kind, r.detail)
-                for r in stage.lab.trace[seen:]
-                if r.kind in ("request", "response") and r.topic is None and r.broker == broker
-            ]
-            assert [kind for kind, _ in reported] == ["request", "response"] * 4
-            ids = [int((detail or "").split("correlation_id=")[1]) for kind, detail in reported if kind == "request"]
-            assert ids == list(range(ids[0], ids[0] + 4))
+    seen = len(stage.lab.trace)
+    for _ in range(4):
+        stage.carry_out(stage.controller.send_update_metadata())
+    stage.lab.settle()
+    for broker in (1, 2, 3):
+        reported = [
+            (r.kind, r.detail)
+            for r in stage.lab.trace[seen:]
+            if r.kind in ("request", "response") and r.topic is None and r.broker == broker
+        ]
+        assert [kind for kind, _ in reported] == ["request", "response"] * 4
+        ids = [int((detail or "").split("correlation_id=")[1]) for kind, detail in reported if kind == "request"]
+        assert ids == list(range(ids[0], ids[0] + 4))
 
 
 def test_a_channel_tries_until_its_broker_is_gone() -> None:
@@ -224,8 +210,7 @@ def test_a_channel_tries_until_its_broker_is_gone() -> None:
 def absent_partition(generation: str) -> Lab:
     """A controller that has never read `orders-1`, whose ISR then changes; nobody can join one before `heal`."""
     config = {"replica.lag.time.max.ms": 4000, "auto.leader.rebalance.enable": False}
-    lab = Lab(brokers=3, generation=generation, seed=18883, config=config)
-    until_quiet(lab.create_topic, "orders", assignment={0: [3, 2], 1: [3, 2]})
+    lab = lab_of("orders", {0: [3, 2], 1: [3, 2]}, brokers=3, generation=generation, seed=18883, config=config)
     until_quiet(lab.write_znode, "/brokers/topics/orders", {"version": 1, "partitions": {"0": [3, 2]}})
     play(lab, "delete_controller; settle; disconnect 2 3; settle")
     return lab

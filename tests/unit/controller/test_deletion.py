@@ -2,13 +2,14 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
-from labs import acting, by_hand, generations, play, settled, until_quiet
-from prose import Prose
+from labs import acting, by_hand, play, settled, until_quiet
+from prose import Prose, refuses
 from tables import tabled
 
-from kafka_ctl import Generation, Lab, TopicPartition
+from kafka_ctl import Generation, Lab
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.errors import ApiException, BadInput, UnknownName
 from kafka_ctl.kafka_log.write import kafka_log
@@ -26,6 +27,12 @@ def opened(generation: str | Generation, brokers: int = 4, **config: object) -> 
     return settled(generation, topics, brokers, SETTINGS | config)
 
 
+@pytest.fixture
+def lab(generation: str) -> Iterator[Lab]:
+    with opened(generation) as made:
+        yield made
+
+
 def is_gone(lab: Lab) -> bool:
     """Whether nothing is left of the topic: in ZooKeeper, in the controller, on the brokers."""
     controller = acting(lab)
@@ -38,87 +45,74 @@ def is_gone(lab: Lab) -> bool:
     return "orders" not in known and not any("orders" in path for path in lab.znodes())
 
 
-@generations
-def test_nothing_is_left(generation: str) -> None:
-    with opened(generation) as lab:
-        until_quiet(lab.delete_topic, "orders")
-        assert is_gone(lab)
-        assert [p.topic for p in lab.partitions()] == ["kept"]
-        lab.create_topic("orders", assignment={0: [3, 4]})  # the name is free again
-        lab.settle()
-        assert lab.partition(*ORDERS).leader == 3
+def test_nothing_is_left(lab: Lab) -> None:
+    until_quiet(lab.delete_topic, "orders")
+    assert is_gone(lab)
+    assert [p.topic for p in lab.partitions()] == ["kept"]
+    lab.create_topic("orders", assignment={0: [3, 4]})  # the name is free again
+    lab.settle()
+    assert lab.partition(*ORDERS).leader == 3
 
 
-@generations
-def test_the_order_of_things(generation: str) -> None:
+def test_the_order_of_things(lab: Lab, generation: str) -> None:
     """Forget it, stop it, delete it, and only then away with it."""
-    with opened(generation) as lab:
-        since = len(lab.trace)
-        until_quiet(lab.delete_topic, "orders")
-        words = []
-        for r in lab.trace[since:]:
-            if r.topic != "orders":
-                words += (
-                    [f"delete {r.path}"] if r.kind == "zk" and r.action == "delete" and r.actor == "broker-1" else []
-                )
-            elif r.kind in ("partition", "replica"):
-                words.append(f"{r.kind} {r.target}")
-            elif r.kind == "request":
-                words.append(f"{r.action} {r.leader if r.action == 'UpdateMetadata' else r.detail or 'stop'}")
-        first = [word for n, word in enumerate(words) if word not in words[:n]]
-        partitions = ["partition OfflinePartition", "partition NonExistentPartition"]
-        metadata = ["UpdateMetadata -2"]
-        replicas = [
-            "replica OfflineReplica",
-            "StopReplica stop",
-            "replica ReplicaDeletionStarted",
-            "StopReplica delete",
-            "replica ReplicaDeletionSuccessful",
-            "replica NonExistentReplica",
-        ]
-        early = generation == "2.4"  # KAFKA-6753
-        expected = partitions * early + metadata + replicas + partitions * (not early)
-        assert [word for word in first if not word.startswith("delete")] == expected
-        removed = [word.removeprefix("delete ") for word in words if word.startswith("delete")]
-        assert removed[-3:] == ["/brokers/topics/orders", "/config/topics/orders", "/admin/delete_topics/orders"]
-        states = f"/brokers/topics/orders/partitions/{0}/state"
-        assert removed.index(states) < removed.index("/brokers/topics/orders")
+    news = play(lab, "delete_topic orders; settle")
+    words = []
+    for r in news:
+        if r.topic != "orders":
+            words += [f"delete {r.path}"] if r.kind == "zk" and r.action == "delete" and r.actor == "broker-1" else []
+        elif r.kind in ("partition", "replica"):
+            words.append(f"{r.kind} {r.target}")
+        elif r.kind == "request":
+            words.append(f"{r.action} {r.leader if r.action == 'UpdateMetadata' else r.detail or 'stop'}")
+    first = [word for n, word in enumerate(words) if word not in words[:n]]
+    partitions = ["partition OfflinePartition", "partition NonExistentPartition"]
+    metadata = ["UpdateMetadata -2"]
+    replicas = [
+        "replica OfflineReplica",
+        "StopReplica stop",
+        "replica ReplicaDeletionStarted",
+        "StopReplica delete",
+        "replica ReplicaDeletionSuccessful",
+        "replica NonExistentReplica",
+    ]
+    early = generation == "2.4"  # KAFKA-6753
+    expected = partitions * early + metadata + replicas + partitions * (not early)
+    assert [word for word in first if not word.startswith("delete")] == expected
+    removed = [word.removeprefix("delete ") for word in words if word.startswith("delete")]
+    assert removed[-3:] == ["/brokers/topics/orders", "/config/topics/orders", "/admin/delete_topics/orders"]
+    states = f"/brokers/topics/orders/partitions/{0}/state"
+    assert removed.index(states) < removed.index("/brokers/topics/orders")
 
 
 @tabled
-def test_stop_replica_requests_to_one_broker(generation: str, expected: int) -> None:
+def test_stop_replica_requests_to_one_broker(lab: Lab, expected: int) -> None:
     """Two replicas of the topic are on broker 2."""
-    with opened(generation) as lab:
-        since = len(lab.trace)
-        until_quiet(lab.delete_topic, "orders")
-        sent = Counter(r.broker for r in lab.trace[since:] if r.action == "StopReplica" and r.target == "sent")
-        assert sent == {2: expected, 3: expected}
+    news = play(lab, "delete_topic orders; settle")
+    sent = Counter(r.broker for r in news if r.action == "StopReplica" and r.target == "sent")
+    assert sent == {2: expected, 3: expected}
 
 
 # Switched off, unknown, asked twice
 
 
-@generations
-def test_the_request_to_delete_a_topic_that_is_gone(generation: str) -> None:
+def test_the_request_to_delete_a_topic_that_is_gone(lab: Lab, generation: str) -> None:
     """A controller that dies between the last two znodes of a deletion leaves it; the next one takes it over.
 
     In 0.10 the delete-topics thread ends at it, and later topics wait for the next controller, as in 0.10.2.2.
     Kafka 0.10.2.2: controller/PartitionStateMachine.scala, deregisterPartitionChangeListener; 2.0.1:
     controller/KafkaController.scala, unregisterPartitionModificationsHandlers
     """
-    with opened(generation) as lab:
-        lab.at_once(["delete_controller", "write_znode /admin/delete_topics/ghost ''"])
-        lab.settle()
-        until_quiet(lab.delete_topic, "orders")
-        ended = [json.loads(r.detail or "")["error"] for r in lab.trace.slice(action="thread_died")]
-        assert ended == ["key not found: ghost"] * (generation == "0.10")
-        assert is_gone(lab) == (generation != "0.10")
-        assert "/admin/delete_topics/ghost" not in lab.znodes()
-        until_quiet(lab.delete_controller)
-        assert is_gone(lab)
+    until_quiet(lab.at_once, ["delete_controller", "write_znode /admin/delete_topics/ghost ''"])
+    play(lab, "delete_topic orders; settle")
+    ended = [json.loads(r.detail or "")["error"] for r in lab.trace.slice(action="thread_died")]
+    assert ended == ["key not found: ghost"] * (generation == "0.10")
+    assert is_gone(lab) == (generation != "0.10")
+    assert "/admin/delete_topics/ghost" not in lab.znodes()
+    until_quiet(lab.delete_controller)
+    assert is_gone(lab)
 
 
-@generations
 def test_a_deletion_that_is_switched_off_is_forgotten(generation: str) -> None:
     with opened(generation, **{"delete.topic.enable": False}) as lab:
         since = len(lab.trace)
@@ -150,7 +144,6 @@ FORGOTTEN = {
 """What the controller logs of a request for a deletion that is switched off: when it comes, and at failover."""
 
 
-@generations
 def test_a_request_that_is_forgotten_is_logged_when_it_comes_and_at_failover(generation: str) -> None:
     with opened(generation, **{"delete.topic.enable": False}) as lab:
         until_quiet(lab.delete_topic, "orders")
@@ -176,72 +169,56 @@ def test_0_10_does_not_delete_unless_reported_to() -> None:
         assert lab.partition(*ORDERS).leader == 1
 
 
-@generations
-def test_what_the_tool_refuses(prose: Prose, generation: str) -> None:
-    with opened(generation) as lab:
-        play(lab, "kill 3; settle; delete_topic orders; settle")
-        with pytest.raises(BadInput, match="topic orders is already marked for deletion"):
-            lab.delete_topic("orders")
-        with pytest.raises(BadInput, match=r"Topic 'orders' already exists\."):
-            lab.create_topic("orders")
-        with prose.refused(UnknownName):
-            lab.delete_topic("nowhere")
+def test_what_the_tool_refuses(prose: Prose, lab: Lab) -> None:
+    play(lab, "kill 3; settle; delete_topic orders; settle")
+    refuses(BadInput, "topic orders is already marked for deletion", lab.delete_topic, "orders")
+    refuses(BadInput, r"Topic 'orders' already exists\.", lab.create_topic, "orders")
+    prose.refuses(UnknownName, lab.delete_topic, "nowhere")
 
 
-@generations
-def test_requests_for_unknown_topics_are_removed(generation: str) -> None:
-    with opened(generation) as lab:
-        by_hand(lab, Create("/admin/delete_topics/nowhere"))
-        since = len(lab.trace)
-        lab.settle()
-        assert "/admin/delete_topics/nowhere" not in lab.znodes()
-        unknown = [json.loads(r.detail or "") for r in lab.trace[since:] if r.action == "deleting_unknown_topics"]
-        assert unknown == [{"topics": ["nowhere"]}]
+def test_requests_for_unknown_topics_are_removed(lab: Lab) -> None:
+    by_hand(lab, Create("/admin/delete_topics/nowhere"))
+    news = play(lab, "settle")
+    assert "/admin/delete_topics/nowhere" not in lab.znodes()
+    unknown = [json.loads(r.detail or "") for r in news if r.action == "deleting_unknown_topics"]
+    assert unknown == [{"topics": ["nowhere"]}]
 
 
 # What halts it
 
 
-@generations
-def test_it_waits_for_a_dead_broker(generation: str) -> None:
-    with opened(generation) as lab:
-        play(lab, "kill 3; settle; delete_topic orders; settle")
+def test_it_waits_for_a_dead_broker(lab: Lab, generation: str) -> None:
+    play(lab, "kill 3; settle; delete_topic orders; settle")
+    assert "/admin/delete_topics/orders" in lab.znodes()
+    halted = [json.loads(r.detail or "")["topics"] for r in lab.trace if r.action == "deletion_halted"]
+    assert set(map(tuple, halted)) == {("orders",)}
+    states = {(r.partition, r.broker): r.state for r in lab.replicas() if r.topic == "orders"}
+    assert {states[n, 2] for n in (0, 1)} == {"ReplicaDeletionSuccessful"}
+    assert {states[n, 3] for n in (0, 1)} == {"OfflineReplica"}
+    ineligible = [r for r in lab.trace if r.target == "ReplicaDeletionIneligible" and r.broker == 3]
+    # 0.10 and 2.0 ask for a move that their tables do not have, and say so at each attempt
+    assert {r.action for r in ineligible} == {"give_up" if generation == "2.4" else "refuse"}
+    until_quiet(lab.start, 3)
+    assert is_gone(lab)
+
+
+def test_a_broker_that_dies_in_the_middle_makes_it_wait(lab: Lab) -> None:
+    lab.delete_topic("orders")
+    lab.run_until(lambda: any(r.state == "ReplicaDeletionStarted" and r.broker == 3 for r in lab.replicas()), limit=1)
+    until_quiet(lab.kill, 3)
+    if not is_gone(lab):
         assert "/admin/delete_topics/orders" in lab.znodes()
-        halted = [json.loads(r.detail or "")["topics"] for r in lab.trace if r.action == "deletion_halted"]
-        assert set(map(tuple, halted)) == {("orders",)}
-        states = {(r.partition, r.broker): r.state for r in lab.replicas() if r.topic == "orders"}
-        assert {states[n, 2] for n in (0, 1)} == {"ReplicaDeletionSuccessful"}
-        assert {states[n, 3] for n in (0, 1)} == {"OfflineReplica"}
-        ineligible = [r for r in lab.trace if r.target == "ReplicaDeletionIneligible" and r.broker == 3]
-        # 0.10 and 2.0 ask for a move that their tables do not have, and say so at each attempt
-        assert {r.action for r in ineligible} == {"give_up" if generation == "2.4" else "refuse"}
         until_quiet(lab.start, 3)
-        assert is_gone(lab)
+    assert is_gone(lab)
 
 
-@generations
-def test_a_broker_that_dies_in_the_middle_makes_it_wait(generation: str) -> None:
-    with opened(generation) as lab:
-        lab.delete_topic("orders")
-        lab.run_until(
-            lambda lab: any(r.state == "ReplicaDeletionStarted" and r.broker == 3 for r in lab.replicas()), limit=1
-        )
-        until_quiet(lab.kill, 3)
-        if not is_gone(lab):
-            assert "/admin/delete_topics/orders" in lab.znodes()
-            until_quiet(lab.start, 3)
-        assert is_gone(lab)
-
-
-@generations
 def test_it_does_not_wait_for_a_running_reassignment(generation: str) -> None:
     """Kafka means it to, but marks the topic before it is queued, and so in vain; what it waits for is the target."""
     with opened(generation, brokers=5) as lab:
         until_quiet(lab.kill, 5)
         until_quiet(lab.reassign, {ORDERS: [2, 5]}, through="zookeeper")
-        since = len(lab.trace)
-        until_quiet(lab.delete_topic, "orders")
-        halted = [r for r in lab.trace[since:] if r.action == "deletion_halted"]
+        news = play(lab, "delete_topic orders; settle")
+        halted = [r for r in news if r.action == "deletion_halted"]
         assert {json.loads(r.detail or "")["reason"] for r in halted} == {"offline replicas"}
         assert not is_gone(lab)
         until_quiet(lab.start, 5)
@@ -260,7 +237,6 @@ def test_what_is_on_its_way_stands_in_the_restored_assignment() -> None:
         assert (data["adding_replicas"], data["removing_replicas"]) == ({"0": [5]}, {"0": [3]})
 
 
-@generations
 def test_a_topic_that_is_queued_first_waits_for_its_reassignment(generation: str) -> None:
     """The order of two calls: queued first, the topic is halted, deleted after the move, and nothing is left."""
     waits = Generation(generation).but(deletion_waits_for_reassignment=True)
@@ -268,18 +244,15 @@ def test_a_topic_that_is_queued_first_waits_for_its_reassignment(generation: str
         lab.slow(5, 8)
         lab.reassign({ORDERS: [2, 5]}, through="zookeeper")
         lab.run_for(0.1)
-        seen = len(lab.trace)
-        lab.delete_topic("orders")
-        lab.run_for(7)
+        news = play(lab, "delete_topic orders; run_for 7")
         assert "/admin/delete_topics/orders" in lab.znodes()
-        halted = lab.trace.slice(start=seen, kind="controller", action="deletion_halted")
+        halted = news.slice(kind="controller", action="deletion_halted")
         assert "topic reassignment in progress" in halted.text()
         lab.settle()
         assert is_gone(lab) and "/admin/reassign_partitions" not in lab.znodes()
         assert {v.invariant for v in lab.violations} <= ({"I12"} if generation == "0.10" else set())
 
 
-@generations
 def test_each_topic_that_waits_is_halted_by_itself(generation: str) -> None:
     """Kafka 0.10.2.2, 2.0.1, 2.4.1: markTopicIneligibleForDeletion(Set(topic)) for each topic."""
     waits = Generation(generation).but(deletion_waits_for_reassignment=True)
@@ -320,7 +293,6 @@ def test_a_reassignment_of_a_dying_topic_is_not_begun() -> None:
         assert is_gone(lab)
 
 
-@generations
 def test_what_a_broker_could_not_delete_is_tried_again(generation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker answers with an error; the topic is ineligible until something resumes it."""
     real, failing = ReplicaManager.stop_replica, [2]
@@ -332,9 +304,8 @@ def test_what_a_broker_could_not_delete_is_tried_again(generation: str, monkeypa
 
     monkeypatch.setattr(ReplicaManager, "stop_replica", fails)
     with opened(generation) as lab:
-        since = len(lab.trace)
-        until_quiet(lab.delete_topic, "orders")
-        reasons = [json.loads(r.detail or "")["reason"] for r in lab.trace[since:] if r.action == "deletion_halted"]
+        news = play(lab, "delete_topic orders; settle")
+        reasons = [json.loads(r.detail or "")["reason"] for r in news if r.action == "deletion_halted"]
         assert set(reasons) == {"replica deletion failure"}
         assert not is_gone(lab)
         ineligible = {(r.partition, r.broker) for r in lab.replicas() if r.state == "OfflineReplica"}
@@ -359,64 +330,52 @@ def test_0_10_lets_it_wait_for_a_preferred_election() -> None:
 
 
 @pytest.mark.parametrize(("generation", "stays"), [("0.10", [0, 1, 2]), ("2.0", [0, 1]), ("2.4", [0, 1])])
-def test_partitions_added_to_a_dying_topic(generation: str, stays: list[int]) -> None:
+def test_partitions_added_to_a_dying_topic(lab: Lab, stays: list[int]) -> None:
     """KAFKA-6612: since 2.0 the assignment is written back as it was; before, the next controller creates them."""
-    with opened(generation) as lab:
-        play(lab, "kill 3; settle; delete_topic orders; settle; add_partitions orders 3; settle")
-        refused = [json.loads(r.detail or "") for r in lab.trace if r.action == "partitions_not_added"]
-        assert refused == [{"topic": "orders", "partitions": [2]}]
-        assert [p.partition for p in lab.partitions() if p.topic == "orders"] == stays
-        assert lab.partition(*ORDERS).replicas == (2, 3)
+    play(lab, "kill 3; settle; delete_topic orders; settle; add_partitions orders 3; settle")
+    refused = [json.loads(r.detail or "") for r in lab.trace if r.action == "partitions_not_added"]
+    assert refused == [{"topic": "orders", "partitions": [2]}]
+    assert [p.partition for p in lab.partitions() if p.topic == "orders"] == stays
+    assert lab.partition(*ORDERS).replicas == (2, 3)
 
 
 @pytest.mark.parametrize(("generation", "written"), [("0.10", [[]]), ("2.0", []), ("2.4", [])])
-def test_0_10_refuses_partitions_of_a_dying_topic_also_if_there_are_none(generation: str, written: list) -> None:
+def test_0_10_refuses_partitions_of_a_dying_topic_also_if_there_are_none(lab: Lab, written: list) -> None:
     """Kafka 0.10.2.2: controller/PartitionStateMachine.scala, PartitionModificationsListener: for every change."""
-    with opened(generation) as lab:
-        play(lab, "kill 3; settle; delete_topic orders; settle")
-        assignment = {"version": 1, "partitions": {"0": [2, 3], "1": [2, 3]}}
-        until_quiet(lab.write_znode, "/brokers/topics/orders", assignment)
-        refused = [json.loads(r.detail or "")["partitions"] for r in lab.trace.slice(action="partitions_not_added")]
-        assert refused == written
+    play(lab, "kill 3; settle; delete_topic orders; settle")
+    assignment = {"version": 1, "partitions": {"0": [2, 3], "1": [2, 3]}}
+    until_quiet(lab.write_znode, "/brokers/topics/orders", assignment)
+    refused = [json.loads(r.detail or "")["partitions"] for r in lab.trace.slice(action="partitions_not_added")]
+    assert refused == written
 
 
 # Failover
 
 
-@generations
 @pytest.mark.parametrize("moments", range(0, 40, 4))
-def test_the_next_controller_completes_it(generation: str, moments: int) -> None:
-    with opened(generation) as lab:
-        lab.delete_topic("orders")
-        lab.step(moments)
-        play(lab, "kill 1; settle; start 1; settle")
-        assert is_gone(lab)
+def test_the_next_controller_completes_it(lab: Lab, moments: int) -> None:
+    lab.delete_topic("orders")
+    lab.step(moments)
+    play(lab, "kill 1; settle; start 1; settle")
+    assert is_gone(lab)
 
 
-@generations
 @pytest.mark.parametrize("goes", ["kill 1", "delete_controller"])
-def test_the_next_controller_waits_as_the_last_one_did(generation: str, goes: str) -> None:
-    with opened(generation) as lab:
-        play(lab, f"kill 3; settle; delete_topic orders; settle; {goes}; settle")
-        assert not is_gone(lab)
-        until_quiet(lab.start, 3)
-        assert is_gone(lab)
+def test_the_next_controller_waits_as_the_last_one_did(lab: Lab, goes: str) -> None:
+    play(lab, f"kill 3; settle; delete_topic orders; settle; {goes}; settle")
+    assert not is_gone(lab)
+    until_quiet(lab.start, 3)
+    assert is_gone(lab)
 
 
-def test_0_10_names_the_dying_partitions_in_every_metadata_request() -> None:
+@pytest.mark.parametrize(("generation", "dying"), [("0.10", {0, 1}), ("2.0", set())])
+def test_0_10_names_the_dying_partitions_in_every_metadata_request(lab: Lab, dying: set[int]) -> None:
     """KAFKA-6481; leader -2 removes them from the caches, again and again."""
-    reported = {}
-    for generation in ("0.10", "2.0"):
-        with opened(generation) as lab:
-            play(lab, "kill 3; settle; delete_topic orders; settle")
-            since = len(lab.trace)
-            until_quiet(lab.create_topic, "other", assignment={0: [1, 2]})
-            reported[generation] = {
-                TopicPartition(r.topic, r.partition)
-                for r in lab.trace[since:]
-                if r.action == "UpdateMetadata" and r.topic == "orders" and r.partition is not None and r.leader == -2
-            }
-    assert reported == {"0.10": {TopicPartition("orders", 0), TopicPartition("orders", 1)}, "2.0": set()}
+    play(lab, "kill 3; settle; delete_topic orders; settle")
+    since = len(lab.trace)
+    until_quiet(lab.create_topic, "other", assignment={0: [1, 2]})
+    reported = lab.trace.slice(since, action="UpdateMetadata", topic="orders", leader=-2)
+    assert {r.partition for r in reported if r.partition is not None} == dying
 
 
 @pytest.mark.parametrize(("generation", "least"), [("0.10", 0.1), ("2.0", 0.0), ("2.4", 0.0)])
@@ -426,9 +385,8 @@ def test_0_10_waits_for_the_fetch_of_a_stopped_copy(generation: str, least: floa
     taken: dict[int, float] = {}
     with settled(generation, {"orders": {0: [1, 2, 3]}}, 3, {"delete.topic.enable": True}) as lab:
         lab.run_for(0.123)
-        since = len(lab.trace)
-        until_quiet(lab.delete_topic, "orders")
-        for r in lab.trace[since:]:
+        news = play(lab, "delete_topic orders; settle")
+        for r in news:
             if r.action == "stop-replica" and r.broker is not None:
                 first = taken.get(r.broker, r.time_ms)
                 taken[r.broker] = first if r.detail != "delete" else (r.time_ms - first) / 1000
@@ -437,29 +395,24 @@ def test_0_10_waits_for_the_fetch_of_a_stopped_copy(generation: str, least: floa
         assert "orders" not in {p.topic for p in lab.partitions()}
 
 
-@generations
-def test_a_replica_without_a_state_ends_the_deletions_behind_it_too(generation: str) -> None:
+def test_a_replica_without_a_state_ends_the_deletions_behind_it_too(lab: Lab, generation: str) -> None:
     """The move of a partition that never had a leader has failed: its new replica is assigned, and has no state.
 
     Kafka, all three: controller/ReplicaStateMachine.scala, areAllReplicasForTopicDeleted (2.4: areAllReplicasInState)
     """
-    with opened(generation) as lab:
-        until_quiet(lab.kill, 4)
-        until_quiet(lab.create_topic, "never", assignment={0: [4]})
-        until_quiet(lab.create_topic, "other", assignment={0: [1, 2]})
-        until_quiet(lab.reassign, {("never", 0): [3]}, "zookeeper")
-        seen = len(lab.trace)
-        until_quiet(lab.delete_topic, "never")
-        until_quiet(lab.delete_topic, "other")
-        failed = [r.action for r in lab.trace[seen:] if "key not found: [Topic=never,Part" in (r.detail or "")]
-        assert failed == (["thread_died"] if generation == "0.10" else ["error_processing"] * 2)
-        assert {"/brokers/topics/never", "/brokers/topics/other"} <= lab.znodes().keys()
-        if generation == "2.4":
-            return  # each next controller fails at the move, which stands in the topic's znode
-        until_quiet(lab.start, 4)
-        until_quiet(lab.delete_controller)
-        assert "/brokers/topics/other" not in lab.znodes()
-        assert ("/brokers/topics/never" in lab.znodes()) is (generation == "0.10")  # before KAFKA-6650 it stays Online
+    until_quiet(lab.kill, 4)
+    until_quiet(lab.create_topic, "never", assignment={0: [4]})
+    until_quiet(lab.create_topic, "other", assignment={0: [1, 2]})
+    until_quiet(lab.reassign, {("never", 0): [3]}, "zookeeper")
+    news = play(lab, "delete_topic never; settle; delete_topic other; settle")
+    failed = [r.action for r in news if "key not found: [Topic=never,Part" in (r.detail or "")]
+    assert failed == (["thread_died"] if generation == "0.10" else ["error_processing"] * 2)
+    assert {"/brokers/topics/never", "/brokers/topics/other"} <= lab.znodes().keys()
+    if generation == "2.4":
+        return  # each next controller fails at the move, which stands in the topic's znode
+    play(lab, "start 4; settle; delete_controller; settle")
+    assert "/brokers/topics/other" not in lab.znodes()
+    assert ("/brokers/topics/never" in lab.znodes()) is (generation == "0.10")  # before KAFKA-6650 it stays Online
 
 
 @pytest.mark.parametrize(("generation", "answers"), [("2.0", []), ("2.4", [3])])
@@ -472,22 +425,18 @@ def test_an_answer_to_a_reassignment_that_finds_a_deletion_under_way(generation:
     with opened(waits, brokers=5) as lab:
         lab.slow(5, 8)
         lab.reassign({ORDERS: [2, 5]}, through="zookeeper")
-        lab.run_for(0.1)
-        lab.delete_topic("orders")
-        lab.settle()
+        play(lab, "run_for 0.1; delete_topic orders; settle")
         refused = lab.trace.slice(kind="replica", action="refuse", topic="orders", partition=0)
         assert [r.broker for r in refused if r.target == "ReplicaDeletionSuccessful"] == answers
         assert is_gone(lab)
 
 
-def test_an_answer_that_names_no_topic_being_deleted_is_no_event() -> None:
+@pytest.mark.parametrize(("generation", "queued"), [("2.0", 1), ("2.4", 0)])
+def test_an_answer_that_names_no_topic_being_deleted_is_no_event(lab: Lab, queued: int) -> None:
     """In 2.4 a broker's refusal has no partitions, and nothing is queued; in 2.0 every answer is an event.
 
     Kafka 2.4.1: controller/ControllerChannelManager.scala, stopReplicaPartitionDeleteResponseCallback
     """
-    for generation, queued in (("2.0", 1), ("2.4", 0)):
-        with opened(generation) as lab:
-            acting(lab).deletion_answered(2, Response("STALE_BROKER_EPOCH"))
-            lab.settle()
-            arrived = lab.trace.slice(action="TopicDeletionStopReplicaResponseReceived")
-            assert len([r for r in arrived if r.target == "queued"]) == queued
+    acting(lab).deletion_answered(2, Response("STALE_BROKER_EPOCH"))
+    lab.settle()
+    assert len(lab.trace.slice(action="TopicDeletionStopReplicaResponseReceived", target="queued")) == queued

@@ -2,15 +2,15 @@
 
 import asyncio
 import json
+from contextlib import nullcontext
 
 import pytest
-from labs import QUIET, acting, by_hand, generations, play, process_of, settled, until_quiet
-from prose import Prose
+from labs import QUIET, acting, by_hand, play, process_of, settled, until_quiet
+from prose import Prose, refuses
 from tables import text
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.controller import events, failover
-from kafka_ctl.controller.controller import Controller
 from kafka_ctl.election import ElectionType
 from kafka_ctl.errors import ControllerMoved, Unavailable
 from kafka_ctl.zookeeper.store import Delete, Set
@@ -40,13 +40,12 @@ def test_taking_over_in_kafkas_order() -> None:
 def test_only_one_wins_the_race() -> None:
     """The others find the znode there, and know who it is."""
     with opened() as lab:
-        seen = len(lab.trace)
-        until_quiet(lab.delete_controller)
-        created = [r for r in lab.trace[seen:] if r.kind == "zk" and (r.action, r.path) == ("create", "/controller")]
+        news = play(lab, "delete_controller; settle")
+        created = [r for r in news if r.kind == "zk" and (r.action, r.path) == ("create", "/controller")]
         assert sorted(str(r.error) for r in created) == ["NODEEXISTS", "NODEEXISTS", "None"]
         winner = next(r for r in created if r.error is None).actor
         assert {b.controller.active_id for b in lab.world.brokers.values()} == {int(winner[-1])}
-        assert [r.action for r in lab.trace[seen:] if r.action == "elected"] == ["elected"]
+        assert [r.action for r in news if r.action == "elected"] == ["elected"]
 
 
 def test_the_first_epoch_and_its_wrong_version() -> None:
@@ -101,8 +100,7 @@ def test_a_reassignment_that_is_dropped_from_the_queue_is_never_answered() -> No
 
         lab.world.clock.spawn(drop())
         asked = lab.now
-        with pytest.raises(Unavailable, match="within 30 s"):
-            lab.reassign({("orders", 0): [3, 2, 1]})
+        refuses(Unavailable, "within 30 s", lab.reassign, {("orders", 0): [3, 2, 1]})
         assert lab.now - asked == pytest.approx(30)
 
 
@@ -111,13 +109,8 @@ def test_events_are_for_the_active_controller() -> None:
     with opened() as lab:
         idle = process_of(lab, 1).controller
         seen = len(lab.trace)
-        for event in (
-            events.BrokerChange(),
-            events.TopicChange(),
-            events.TopicDeletion(),
-            events.IsrChangeNotification(),
-        ):
-            idle.queue.put(event)
+        for event in (events.BrokerChange, events.TopicChange, events.TopicDeletion, events.IsrChangeNotification):
+            idle.queue.put(event())
         lab.settle()
         assert {r.kind for r in lab.trace[seen:]} == {"event"}
 
@@ -131,8 +124,7 @@ def test_a_shutdown_asked_of_the_wrong_broker(prose: Prose) -> None:
             idle.queue.put(events.ControlledShutdown(3, -1, reply))
             return await reply
 
-        with prose.refused(Exception):
-            lab.world.clock.run(ask())
+        prose.refuses(Exception, lab.world.clock.run, ask())
 
 
 def test_an_unreadable_epoch_ends_the_attempt_to_take_over() -> None:
@@ -140,8 +132,7 @@ def test_an_unreadable_epoch_ends_the_attempt_to_take_over() -> None:
     with opened() as lab:
         path = ControllerEpochZNode.path()
         lab.world.clock.run(acting(lab).zk.write(Set(path, b"many")))
-        lab.delete_controller()
-        lab.run_for(0.01)
+        play(lab, "delete_controller; run_for 0.01")
         failed = [r for r in lab.trace if r.action == "election_failed"]
         assert path in json.loads(failed[0].detail or "{}")["error"]
         assert len(failed) > 2
@@ -206,14 +197,12 @@ def test_the_order_of_taking_over(generation: str, file: str) -> None:
         assert kept[: len(expected)] == expected
 
 
-@generations
 def test_metadata_comes_before_the_first_leader_and_isr(generation: str) -> None:
     """KAFKA-4443: brokers must know who is alive before they follow anybody."""
     with in_any(generation) as lab:
-        since = len(lab.trace)
-        until_quiet(lab.kill, 1)
+        news = play(lab, "kill 1; settle")
         received: dict[int | None, list[str]] = {}
-        for r in lab.trace[since:]:
+        for r in news:
             if r.kind == "request" and r.target == "sent":
                 received.setdefault(r.broker, []).append(r.action)
         assert {actions[0] for actions in received.values()} == {"UpdateMetadata"}
@@ -225,16 +214,14 @@ def test_metadata_comes_before_the_first_leader_and_isr(generation: str) -> None
 def test_the_first_metadata_of_a_new_controller(generation: str, states: int) -> None:
     """KAFKA-7537: since 2.2 it only says who is there."""
     with in_any(generation) as lab:
-        since = len(lab.trace)
-        until_quiet(lab.kill, 1)
-        first = next(r for r in lab.trace[since:] if r.action == "UpdateMetadata" and r.target == "sent")
+        news = play(lab, "kill 1; settle")
+        first = next(r for r in news if r.action == "UpdateMetadata" and r.target == "sent")
         assert f"partitions={states} " in (first.detail or "")
 
 
 # Work that is resumed
 
 
-@generations
 def test_everything_that_was_under_way_is_resumed(generation: str) -> None:
     """A reassignment that waits for 4, a deletion that waits for 5, an election that nobody heard of."""
     with in_any(generation, brokers=5, **{"auto.leader.rebalance.enable": False}) as lab:
@@ -260,7 +247,6 @@ def test_everything_that_was_under_way_is_resumed(generation: str) -> None:
 # Resignation
 
 
-@generations
 def test_who_resigns_stops_listening_and_sending(generation: str) -> None:
     """It knows nothing any more, and listens to `/controller` only."""
     with in_any(generation) as lab:
@@ -274,9 +260,8 @@ def test_who_resigns_stops_listening_and_sending(generation: str) -> None:
         context = old.context
         assert (context.epoch, context.brokers, context.topics, context.leadership) == (0, {}, {}, {})
         assert (context.partitions, context.replicas) == ({}, {})
-        since = len(lab.trace)
-        play(lab, "create_topic parcels partitions=2; kill 3; settle")
-        assert not [r for r in lab.trace[since:] if r.actor == old.actor]
+        news = play(lab, "create_topic parcels partitions=2; kill 3; settle")
+        assert not [r for r in news if r.actor == old.actor]
 
 
 def stuck(generation: str) -> Lab:
@@ -334,36 +319,30 @@ def test_0_10_finishes_a_deletion_it_is_at_before_it_resigns() -> None:
 # Fencing
 
 
-def test_a_deposed_controller_of_2_4_cannot_write_and_one_of_2_0_can() -> None:
-    """KAFKA-6082: both wake up late, with another controller in office, and go on with an election they had begun."""
-    written = {}
-    for generation in ("2.0", "2.4"):
-        with in_any(generation, **{"auto.leader.rebalance.enable": False}) as lab:
-            old = acting(lab)
-            lab.delete_controller()
-            lab.run_until(lambda lab: lab.controller is not None and lab.controller.epoch == 2)
-            lab.settle()
-            other = old if acting(lab) is not old else process_of(lab, 2).controller
-            fence = 1 if generation == "2.4" else None  # what it left at /controller_epoch
-            other.zk.fence = fence
-            before = lab.partition(*ORDERS)
-            error = None
+@pytest.mark.parametrize(("generation", "fence"), [("2.0", None), ("2.4", 1)])
+def test_a_deposed_controller_of_2_4_cannot_write_and_one_of_2_0_can(generation: str, fence: int | None) -> None:
+    """KAFKA-6082: both wake up late, with another controller in office, and go on with an election they had begun.
 
-            async def write(other: Controller = other) -> None:
-                nonlocal error
-                state = await other.zk.state(("orders", 0))
-                assert state is not None
-                try:
-                    await other.zk.update_states({("orders", 0): state.led_by(3, (3,))})
-                except Exception as refusal:
-                    error = str(refusal)
+    The fence is what it left at `/controller_epoch`.
+    """
+    with in_any(generation, **{"auto.leader.rebalance.enable": False}) as lab:
+        old = acting(lab)
+        lab.delete_controller()
+        lab.run_until(lambda lab: lab.controller is not None and lab.controller.epoch == 2)
+        lab.settle()
+        other = old if acting(lab) is not old else process_of(lab, 2).controller
+        other.zk.fence = fence
+        before = lab.partition(*ORDERS)
 
+        async def write() -> None:
+            state = await other.zk.state(("orders", 0))
+            assert state is not None
+            await other.zk.update_states({("orders", 0): state.led_by(3, (3,))})
+
+        text = "Controller epoch zkVersion check fails. Expected zkVersion = 1"
+        with pytest.raises(ControllerMoved, match=text) if fence else nullcontext():
             lab.world.run(write())
-            written[generation] = lab.partition(*ORDERS).zk_version != before.zk_version
-            assert bool(error) == (generation == "2.4")
-            if error:
-                assert "Controller epoch zkVersion check fails. Expected zkVersion = 1" in error
-    assert written == {"2.0": True, "2.4": False}
+        assert (lab.partition(*ORDERS).zk_version != before.zk_version) is (fence is None)
 
 
 def test_a_controller_without_an_epoch_in_zookeeper_changes_nothing_and_goes_on() -> None:
@@ -393,9 +372,7 @@ def test_a_session_that_ends_while_brokers_are_read_kills_no_broker(generation: 
         lab.kill(3)
         ids = {"actor": "broker-1", "path": "/brokers/ids", "action": "children"}
         lab.run_until(lambda now: bool(now.trace.slice(since, **ids)))
-        lab.run_for(0.00015)
-        lab.expire_session(1)
-        lab.settle()
+        play(lab, "run_for 0.00015; expire_session 1; settle")
         logged = [record.action for record in lab.trace.slice(since, kind="controller", actor="controller-1")]
         assert "error_processing" in logged
         assert "brokers_changed" not in logged
@@ -419,7 +396,6 @@ def test_what_waits_for_zookeeper_when_the_session_expires(generation: str, done
         assert [a.error for a in answers] == [None if done else "SESSIONEXPIRED"]
 
 
-@generations
 def test_the_epoch_rises_with_every_controller(generation: str) -> None:
     with in_any(generation) as lab:
         for epoch in (1, 2, 3, 4):

@@ -1,10 +1,12 @@
 """Partitions on the move: what ZooKeeper says at each step, dropped and stuck requests, failover, cancelling."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 import pytest
-from labs import QUIET, acting, by_hand, generations, play, settled, until_quiet
+from labs import QUIET, acting, by_hand, play, settled, until_quiet
+from prose import refuses
 from tables import tabled
 
 from kafka_ctl import Generation, Lab, TopicPartition
@@ -12,9 +14,9 @@ from kafka_ctl.cluster import ReplicaAssignment
 from kafka_ctl.controller import reassignment, reassignment_incremental
 from kafka_ctl.errors import ApiException, BadInput, StateChangeFailed
 from kafka_ctl.reassign.plan import as_written
-from kafka_ctl.trace import Record
+from kafka_ctl.trace import Record, Trace
 from kafka_ctl.zookeeper.store import Create, Set
-from kafka_ctl.zookeeper.znodes import TopicZNode
+from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode, TopicZNode
 
 ORDERS = ("orders", 0)
 legacy = pytest.mark.parametrize("generation", ["0.10", "2.0"])
@@ -25,17 +27,12 @@ def opened(generation: str | Generation, replicas: Sequence[int] = (1, 2, 3), br
     return settled(generation, {"orders": {0: list(replicas)}}, brokers, QUIET)
 
 
-def steps(records: Sequence[Record]) -> list[tuple[tuple[int, ...], int, tuple[int, ...]]]:
+def steps(trace: Trace) -> list[tuple[tuple[int, ...], int, tuple[int, ...]]]:
     """(AR, leader, ISR) as ZooKeeper has them after each write; sets sorted, so that their order does not matter."""
     assigned, leader, isr = (), 0, ()
     seen = []
-    for r in records:
-        if (
-            r.kind == "zk"
-            and r.action in ("set", "create")
-            and not r.error
-            and (r.path or "").startswith("/brokers/top")
-        ):
+    for r in trace.slice(kind="zk", action={"set", "create"}, error=None):
+        if (r.path or "").startswith("/brokers/top"):
             content = json.loads(r.detail or "{}")
             assigned = tuple(sorted(content.get("partitions", {"0": assigned})["0"]))
             leader, isr = content.get("leader", leader), tuple(sorted(content.get("isr", isr)))
@@ -62,7 +59,6 @@ TABLE = [
 """OAR = 1,2,3 and RAR = 4,5,6: AR, leader and ISR at each step, as in Kafka's comment on onPartitionReassignment."""
 
 
-@generations
 def test_the_steps_are_those_of_kafkas_own_table(generation: str) -> None:
     with opened(generation) as lab:
         until_quiet(lab.reassign, {ORDERS: [4, 5, 6]}, through="zookeeper")
@@ -173,7 +169,6 @@ def test_how_often_the_leader_epoch_rises(
         assert lab.partition(*ORDERS).leader_epoch == raised
 
 
-@generations
 def test_another_order_makes_another_preferred_leader_and_moves_nothing(generation: str) -> None:
     with opened(generation) as lab:
         since = len(lab.trace)
@@ -186,7 +181,6 @@ def test_another_order_makes_another_preferred_leader_and_moves_nothing(generati
         assert lab.partition(*ORDERS).leader == 3
 
 
-@generations
 def test_a_move_waits_for_a_dead_target_and_goes_on_when_it_is_there(generation: str) -> None:
     with opened(generation, (1, 2)) as lab:
         until_quiet(lab.kill, 4)
@@ -205,7 +199,6 @@ def test_a_move_waits_for_a_dead_target_and_goes_on_when_it_is_there(generation:
         assert "/admin/reassign_partitions" not in lab.znodes()
 
 
-@generations
 @pytest.mark.parametrize("goes", ["kill 1", "delete_controller"])
 def test_the_next_controller_goes_on(generation: str, goes: str) -> None:
     """The controller dies, or is another one, while the new replicas catch up."""
@@ -220,7 +213,6 @@ def test_the_next_controller_goes_on(generation: str, goes: str) -> None:
         assert lab.reassignments() == []
 
 
-@generations
 @pytest.mark.parametrize("moments", range(0, 60, 6))
 def test_the_controller_may_die_at_any_moment_of_a_move(generation: str, moments: int) -> None:
     """AR is written last, so that the next controller can go on from any point."""
@@ -244,20 +236,15 @@ def test_requests_that_cannot_be_are_taken_out_of_the_znode(generation: str) -> 
     with settled(generation, topics, 4, QUIET | {"delete.topic.enable": True}) as lab:
         play(lab, "kill 2; settle; delete_topic doomed; settle")  # waits for broker 2
         since = len(lab.trace)
-        requested = {"doomed": [3, 4], "settled": [1, 2], "moving": [1, 3]}
-        partitions = [{"topic": t, "partition": 0, "replicas": r} for t, r in requested.items()]
-        partitions.append({"topic": "nowhere", "partition": 0, "replicas": [1]})
-        write(lab, "/admin/reassign_partitions", {"version": 1, "partitions": partitions})
-        lab.settle()
+        request(lab, {("doomed", 0): [3, 4], ("settled", 0): [1, 2], ("moving", 0): [1, 3], ("nowhere", 0): [1]})
         logged = {r.action for r in lab.trace[since:] if r.kind == "controller"}
         if generation == "2.0":
             assert {"reassignment_skipped", "reassignment_unknown"} <= logged
             (needless,) = [r.detail for r in lab.trace[since:] if r.action == "reassignment_not_needed"]
             assert json.loads(needless or "")["replicas"] == [1, 2]
         else:
-            texts = [
-                json.loads(r.detail or "{}")["error"] for r in lab.trace[since:] if r.action == "reassignment_failed"
-            ]
+            failed = lab.trace.slice(since, action="reassignment_failed")
+            texts = [json.loads(r.detail or "{}")["error"] for r in failed]
             assert "reassignment_skipped" in logged
             assert sorted(texts) == [
                 "Attempt to reassign partition [nowhere,0] that doesn't exist",
@@ -273,44 +260,37 @@ def test_requests_that_cannot_be_are_taken_out_of_the_znode(generation: str) -> 
 def test_2_4_says_why_requests_are_dropped() -> None:
     with opened("2.4", (1, 2)) as lab:
         since = len(lab.trace)
-        partitions = [{"topic": "nowhere", "partition": 0, "replicas": [1]}]
-        partitions.append({"topic": "orders", "partition": 0, "replicas": [1, 3]})
-        write(lab, "/admin/reassign_partitions", {"version": 1, "partitions": partitions})
-        lab.settle()
+        request(lab, {("nowhere", 0): [1], ORDERS: [1, 3]})
         (reported,) = [json.loads(r.detail or "") for r in lab.trace[since:] if r.action == "zk_reassignment_failed"]
         assert reported["partitions"] == {"nowhere-0": "UNKNOWN_TOPIC_OR_PARTITION"}
         assert lab.partition(*ORDERS).replicas == (1, 3)
         assert "/admin/reassign_partitions" not in lab.znodes()
 
 
-def test_0_10_takes_new_partitions_from_a_request_that_is_changed_and_2_0_does_not() -> None:
+@pytest.mark.parametrize(("generation", "replicas"), [("0.10", (1, 3)), ("2.0", (1, 2))])
+def test_0_10_takes_new_partitions_from_a_request_that_is_changed_and_2_0_does_not(
+    generation: str, replicas: tuple[int, ...]
+) -> None:
     """KAFKA-6146: since 1.1 only the creation of the znode counts."""
-    moved = {}
-    for generation in ("0.10", "2.0"):
-        with settled(generation, {"orders": {0: [1, 2], 1: [1, 2]}}, 4, QUIET) as lab:
-            until_quiet(lab.kill, 4)
-            until_quiet(lab.reassign, {ORDERS: [3, 4]})
-            both = [{"topic": "orders", "partition": 0, "replicas": [3, 4]}]
-            both.append({"topic": "orders", "partition": 1, "replicas": [1, 3]})
-            write(lab, "/admin/reassign_partitions", {"version": 1, "partitions": both})
-            lab.settle()
-            moved[generation] = lab.partition("orders", 1).replicas
-            assert set(lab.partition("orders", 0).replicas) == {1, 2, 3, 4}  # still waits for 4
-    assert moved == {"0.10": (1, 3), "2.0": (1, 2)}
+    with settled(generation, {"orders": {0: [1, 2], 1: [1, 2]}}, 4, QUIET) as lab:
+        until_quiet(lab.kill, 4)
+        until_quiet(lab.reassign, {ORDERS: [3, 4]})
+        request(lab, {ORDERS: [3, 4], ("orders", 1): [1, 3]})
+        assert lab.partition("orders", 1).replicas == replicas
+        assert set(lab.partition("orders", 0).replicas) == {1, 2, 3, 4}  # still waits for 4
 
 
-def test_0_10_takes_finished_partitions_out_one_by_one_and_2_0_remembers_the_rest() -> None:
+@legacy
+def test_0_10_takes_finished_partitions_out_one_by_one_and_2_0_remembers_the_rest(generation: str) -> None:
     """KAFKA-6617: reads of the request while three partitions finish."""
-    reads = {}
-    for generation in ("0.10", "2.0"):
-        with settled(generation, {"orders": {n: [1, 2] for n in range(3)}}, 3, QUIET) as lab:
-            since = len(lab.trace)
-            until_quiet(lab.reassign, {("orders", n): [1, 3] for n in range(3)})
-            mine = [r for r in lab.trace[since:] if r.kind == "zk" and r.path == "/admin/reassign_partitions"]
-            reads[generation] = [r.action for r in mine if r.actor != "admin"].count("get")
-            assert {p.replicas for p in lab.partitions()} == {(1, 3)}
-    assert reads["2.0"] == 1
-    assert reads["0.10"] >= 2 * 3  # each is read to be taken out, and by the listener that its own write wakes
+    with settled(generation, {"orders": {n: [1, 2] for n in range(3)}}, 3, QUIET) as lab:
+        since = len(lab.trace)
+        until_quiet(lab.reassign, {("orders", n): [1, 3] for n in range(3)})
+        read = lab.trace.slice(since, kind="zk", action="get", path="/admin/reassign_partitions")
+        reads = len([r for r in read if r.actor != "admin"])
+        assert {p.replicas for p in lab.partitions()} == {(1, 3)}
+        # in 0.10 each is read to be taken out, and by the listener that its own write wakes
+        assert reads == 1 if generation == "2.0" else reads >= 2 * 3
 
 
 # KIP-455
@@ -381,13 +361,9 @@ def test_a_request_for_nothing_does_not_outlive_the_next_move(requested: str) ->
 @tabled
 def test_the_api_refuses_with_kafkas_errors(target: list[int], code: str, text: str) -> None:
     with opened("2.4") as lab:
-        with pytest.raises(ApiException) as refusal:
-            lab.reassign({ORDERS: target})
-        assert refusal.value.code == code
-        assert text in str(refusal.value)
-        with pytest.raises(ApiException, match=r"The partition does not exist.") as refusal:
-            lab.reassign({("nowhere", 0): [1]})
-        assert refusal.value.code == "UNKNOWN_TOPIC_OR_PARTITION"
+        assert refuses(ApiException, re.escape(text), lab.reassign, {ORDERS: target}).code == code
+        refusal = refuses(ApiException, r"The partition does not exist.", lab.reassign, {("nowhere", 0): [1]})
+        assert refusal.code == "UNKNOWN_TOPIC_OR_PARTITION"
         assert "\nreassign" not in lab.story
 
 
@@ -436,8 +412,7 @@ def test_0_10_moves_a_partition_to_no_broker_and_still_knows_it() -> None:
     controller/PartitionStateMachine.scala, PartitionModificationsListener
     """
     with opened("0.10") as lab:
-        moves = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": []}]}
-        until_quiet(lab.write_znode, "/admin/reassign_partitions", moves)
+        request(lab, {ORDERS: []})
         (refused,) = [r for r in lab.trace if r.kind == "partition" and r.action == "refuse"]
         assert "partition  [orders,0] is empty" in (refused.detail or "")
         assert lab.partition("orders", 0).replicas == () and "/admin/reassign_partitions" not in lab.znodes()
@@ -451,10 +426,7 @@ def test_0_10_opens_the_batch_before_it_writes_a_leader_epoch() -> None:
     """Kafka 0.10.2.2: controller/KafkaController.scala, updateLeaderEpochAndSendRequest: no `try` around newBatch."""
     with opened("0.10") as lab:
         acting(lab).batch.stop_replica(2, TopicPartition(*ORDERS), False, None)
-        lab.write_znode(
-            "/admin/reassign_partitions",
-            {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 4]}]},
-        )
+        lab.write_znode("/admin/reassign_partitions", ReassignPartitionsZNode.encode({ORDERS: [1, 4]}))
         lab.run_for(1)
         assert lab.partition(*ORDERS).leader_epoch == 0
         assert "might be lost" in lab.trace.slice(action="reassignment_failed").text()
@@ -470,7 +442,6 @@ def test_the_api_looks_for_the_controller_of_the_moment() -> None:
         assert lab.partition(*ORDERS).replicas == (3, 4)
 
 
-@generations
 def test_a_move_that_is_running_stops_a_second_request(generation: str) -> None:
     with opened(generation, (1, 2)) as lab:
         until_quiet(lab.kill, 4)
@@ -479,12 +450,13 @@ def test_a_move_that_is_running_stops_a_second_request(generation: str) -> None:
             lab.reassign({ORDERS: [3, 5]}, through="zookeeper")
 
 
-def write(lab: Lab, path: str, content: object) -> None:
-    """Write a znode as somebody with a ZooKeeper shell might."""
-    by_hand(lab, (Set if path in lab.znodes() else Create)(path, json.dumps(content).encode()))
+def request(lab: Lab, moves: Mapping[tuple[str, int], Sequence[int]]) -> None:
+    """Write a request for moves as somebody with a ZooKeeper shell might, and let the lab settle."""
+    path = ReassignPartitionsZNode.path()
+    by_hand(lab, (Set if path in lab.znodes() else Create)(path, ReassignPartitionsZNode.encode(moves)))
+    lab.settle()
 
 
-@generations
 def test_adding_partitions_keeps_what_is_moving(generation: str) -> None:
     """The tool writes back what it has read: since 2.4 also what is being added and removed."""
     with opened(generation, [1, 2], brokers=3) as lab:
@@ -510,9 +482,8 @@ def test_a_reassignment_that_outlives_its_topic_stops_the_greeting_of_a_broker(g
         lab.reassign({("c", 0): [1, 2, 3]})
         play(lab, "delete_topic c; settle; start 3; settle; kill 3; settle")
         assert acting(lab).context.topics == {}
-        since = len(lab.trace)
-        until_quiet(lab.start, 3)
-        errors = lab.trace.slice(since, action="error_processing")
+        news = play(lab, "start 3; settle")
+        errors = news.slice(action="error_processing")
         assert [json.loads(r.detail or "")["error"] for r in errors] == [logged]
         assert list(acting(lab).context.topics) == ["c"] * (generation == "2.0")
         assert acting(lab).context.all_topics == []
@@ -527,7 +498,6 @@ def test_2_4_groups_a_plan_by_topic_before_it_is_written(generation: str, plan: 
     assert [tp.topic for tp in as_written(targets, Generation(generation))] == written.split()
 
 
-@generations
 def test_the_assignment_of_a_topic_whose_znode_has_just_gone(generation: str) -> None:
     """Kafka 0.10.2.2: utils/ZkUtils.scala, updatePersistentPath creates it; 2.0.1: setTopicAssignmentRaw fails.
 
@@ -549,7 +519,6 @@ def test_the_assignment_of_a_topic_whose_znode_has_just_gone(generation: str) ->
             assert 4 not in env.context.assigned(tp)
 
 
-@generations
 def test_the_version_of_a_request_is_not_looked_at(generation: str) -> None:
     """Kafka 2.0.1: zk/ZkData.scala, ReassignPartitionsZNode.decode; 0.10.2.2: utils/ZkUtils.scala,
     parsePartitionReassignmentData."""

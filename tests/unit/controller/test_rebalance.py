@@ -8,8 +8,8 @@ core/src/test/scala/unit/kafka/admin/LeaderElectionCommandTest.scala
 import json
 
 import pytest
-from labs import QUIET, acting, generations, play, process_of, settled, until_quiet
-from prose import Prose, source
+from labs import QUIET, acting, play, process_of, settled, until_quiet
+from prose import Prose, refuses, source
 
 from kafka_ctl import Lab
 from kafka_ctl.cluster import TopicPartition
@@ -21,6 +21,7 @@ from kafka_ctl.lab import story
 from kafka_ctl.lab.commands import Elections
 from kafka_ctl.latencies import Costs
 from kafka_ctl.requests import ApiError, ElectLeadersRequest
+from kafka_ctl.trace import Trace
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -40,14 +41,13 @@ def drifted(
     return lab
 
 
-def logged(lab: Lab, since: int, action: str) -> list[dict[str, object]]:
-    return [json.loads(r.detail or "{}") for r in lab.trace[since:] if r.kind == "controller" and r.action == action]
+def logged(trace: Trace, action: str) -> list[dict[str, object]]:
+    return [json.loads(r.detail or "{}") for r in trace.slice(kind="controller", action=action)]
 
 
 # On request
 
 
-@generations
 def test_the_preferred_replica_gets_its_partition_back(generation: str) -> None:
     with drifted(generation, 2, 2) as lab:
         before = lab.partition(*ORDERS)
@@ -57,11 +57,10 @@ def test_the_preferred_replica_gets_its_partition_back(generation: str) -> None:
         after = lab.partition(*ORDERS)
         assert (after.leader, after.isr) == (3, before.isr)
         assert after.leader_epoch == before.leader_epoch + 1
-        assert [w["partition"] for w in logged(lab, since, "preferred_done")] == ["orders-0"]
+        assert [w["partition"] for w in logged(lab.trace.slice(since), "preferred_done")] == ["orders-0"]
         assert lab.partition("orders", 1).leader == 1  # nobody has asked for it
         assert "/admin/preferred_replica_election" not in lab.znodes()
-        reported = {r.broker for r in lab.trace[since:] if r.action == "LeaderAndIsr" and r.topic}
-        assert reported == {1, 2, 3}
+        assert {r.broker for r in lab.trace[since:] if r.action == "LeaderAndIsr" and r.topic} == {1, 2, 3}
         lab.elect_preferred([ORDERS])  # and again: the watch was armed anew
         lab.settle()
         assert "/admin/preferred_replica_election" not in lab.znodes()
@@ -75,11 +74,8 @@ def test_a_requested_election_of_what_never_had_a_leader_and_a_failover(generati
         until_quiet(lab.create_topic, "orders", assignment={0: [3]})
         until_quiet(lab.elect_preferred, [ORDERS])
         since = len(lab.trace)
-        lab.kill(1)
-        lab.start(3)
-        lab.run_until(
-            lambda now: bool(now.trace.slice(since, action={"election_failed", "ready"})[2 * fails :]), limit=60
-        )
+        play(lab, "kill 1; start 3")
+        lab.run_until(lambda: lab.trace.slice(since, action={"election_failed", "ready"})[2 * fails :], limit=60)
         failed = lab.trace.slice(since, action="election_failed")
         assert all("key not found: orders-0" in (record.detail or "") for record in failed[:2])
         assert (len({record.actor for record in failed}) == 2) == fails
@@ -110,7 +106,6 @@ def test_whoever_leads_already_is_elected_again_by_2_0_only(generation: str, rai
         assert "/admin/preferred_replica_election" not in lab.znodes()
 
 
-@generations
 def test_a_dead_preferred_replica_is_not_elected(generation: str) -> None:
     with drifted(generation) as lab:
         until_quiet(lab.kill, 3)
@@ -118,26 +113,24 @@ def test_a_dead_preferred_replica_is_not_elected(generation: str) -> None:
         until_quiet(lab.elect_preferred, [ORDERS])
         assert lab.partition(*ORDERS).leader == 1
         assert lab.partition(*ORDERS).leader_epoch == epoch
-        assert logged(lab, since, "preferred_failed") == [{"partition": "orders-0", "preferred": 3, "leader": 1}]
+        (failed,) = logged(lab.trace.slice(since), "preferred_failed")
+        assert failed == {"partition": "orders-0", "preferred": 3, "leader": 1}
         assert "/admin/preferred_replica_election" not in lab.znodes()
 
 
-@generations
 def test_a_new_controller_runs_the_elections_that_were_requested_for(generation: str) -> None:
     with drifted(generation) as lab:
         lab.kill(1)
         lab.elect_preferred([ORDERS])  # nobody is there to hear it
-        since = len(lab.trace)
-        lab.settle()
+        news = play(lab, "settle")
         assert lab.partition(*ORDERS).leader == 3
-        assert logged(lab, since, "preferred_undergoing")[-1]["partitions"] == ["orders-0"]
+        assert logged(news, "preferred_undergoing")[-1]["partitions"] == ["orders-0"]
         assert "/admin/preferred_replica_election" not in lab.znodes()
 
 
 # By itself
 
 
-@generations
 @pytest.mark.parametrize(
     ("partitions", "not_preferred", "percentage", "elected"), [(10, 1, 10, False), (10, 2, 10, True), (2, 1, 50, False)]
 )
@@ -147,16 +140,13 @@ def test_the_imbalance_must_exceed_the_percentage(
     """One of ten is ten percent, which is not more than ten percent."""
     settings = {"leader.imbalance.per.broker.percentage": percentage}
     with drifted(generation, partitions, not_preferred, automatic=True, **settings) as lab:
-        since = len(lab.trace)
-        lab.run_for(310)
-        leaders = {p.leader for p in lab.partitions() if p.topic == "orders"}
-        assert leaders == ({3} if elected else {1})
-        imbalance = logged(lab, since, "imbalance")
+        news = play(lab, "run_for 310")
+        assert {p.leader for p in lab.partitions() if p.topic == "orders"} == ({3} if elected else {1})
+        imbalance = logged(news, "imbalance")
         ratios = {w["broker"]: w["ratio"] for w in imbalance}
         assert ratios[3] == (0.0 if elected and len(imbalance) > 1 else not_preferred / partitions)
 
 
-@generations
 def test_a_partition_without_replicas_ends_the_look_at_the_balance(generation: str) -> None:
     """Kafka 0.10.2.2, 2.0.1, 2.4.1: controller/KafkaController.scala, `groupBy { assignedReplicas.head }`."""
     with drifted(generation, automatic=True) as lab:
@@ -166,7 +156,6 @@ def test_a_partition_without_replicas_ends_the_look_at_the_balance(generation: s
         assert "head of empty list" in lab.trace.slice(action="error_processing").text()
 
 
-@generations
 def test_nothing_is_rebalanced_while_partitions_move(generation: str) -> None:
     settings = {"leader.imbalance.check.interval.seconds": 20}
     with drifted(generation, automatic=True, **settings) as lab:
@@ -175,25 +164,21 @@ def test_nothing_is_rebalanced_while_partitions_move(generation: str) -> None:
         lab.reassign({("moving", 0): [1, 2, 3]}, through="zookeeper")  # waits for 2
         lab.run_for(60)
         assert lab.partition(*ORDERS).leader == 1
-        lab.start(2)
-        lab.run_for(60)
+        play(lab, "start 2; run_for 60")
         assert lab.reassignments() == []
         assert lab.partition(*ORDERS).leader == 3
 
 
-@generations
 def test_a_broker_that_is_down_gets_nothing(generation: str) -> None:
     settings = {"leader.imbalance.check.interval.seconds": 20}
     with drifted(generation, automatic=True, **settings) as lab:
         until_quiet(lab.kill, 3)
-        since = len(lab.trace)
-        lab.run_for(60)
+        news = play(lab, "run_for 60")
         assert lab.partition(*ORDERS).leader == 1
-        assert logged(lab, since, "checking_balance")
-        assert not [r for r in lab.trace[since:] if r.action == "preferred_done"]
+        assert logged(news, "checking_balance")
+        assert not [r for r in news if r.action == "preferred_done"]
 
 
-@generations
 def test_it_can_be_switched_off(generation: str) -> None:
     with drifted(generation) as lab:
         lab.run_for(700)
@@ -205,10 +190,9 @@ def test_it_can_be_switched_off(generation: str) -> None:
 def test_partitions_are_elected_one_by_one_or_together(generation: str, batches: int) -> None:
     """KAFKA-7299: one UpdateMetadata for each batch and broker."""
     with drifted(generation, 4, 4, automatic=True) as lab:
-        since = len(lab.trace)
-        lab.run_for(310)
+        news = play(lab, "run_for 310")
         assert {p.leader for p in lab.partitions()} == {3}
-        sent = [r for r in lab.trace[since:] if r.action == "UpdateMetadata" and r.target == "sent" and r.broker == 2]
+        sent = [r for r in news if r.action == "UpdateMetadata" and r.target == "sent" and r.broker == 2]
         assert len(sent) == batches
 
 
@@ -232,7 +216,6 @@ def test_the_next_look_comes_at_a_fixed_time_or_when_the_last_is_over(generation
             assert started[first + 1] - done[first] == pytest.approx(60)
 
 
-@generations
 def test_the_first_look_comes_after_five_seconds_and_then_one_every_five_minutes(generation: str) -> None:
     with Lab(brokers=1, generation=generation, seed=1, costs=Costs()) as lab:
         ready = next(r.time_ms for r in lab.trace if r.action == "ready")
@@ -272,8 +255,7 @@ def test_an_unclean_election_gives_a_leader_that_is_not_in_sync() -> None:
         vote = [r for r in lab.trace if r.kind == "election"][-1]
         assert (vote.action, vote.target, vote.leader, vote.isr) == ("unclean", "unclean", 3, (3,))
         assert lab.metrics(1)["UncleanLeaderElectionsPerSec"].number == 1
-        why = lab.why(vote.seq)
-        assert "for an unclean election" in str(why)
+        assert "for an unclean election" in str(lab.why(vote.seq))
 
 
 def test_without_the_command_it_stays_leaderless() -> None:
@@ -373,8 +355,7 @@ def test_a_partition_that_never_had_a_leader_leaves_everybody_without_an_answer(
         until_quiet(lab.create_topic, "fine", assignment={0: [lab.controller.id]})
         assert "orders-0" not in [f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader >= 0]
         since, now = len(lab.trace), lab.now
-        with prose.refused(Unavailable):
-            lab.elect_leaders("unclean", ["fine-0", "orders-0"])
+        prose.refuses(Unavailable, lab.elect_leaders, "unclean", ["fine-0", "orders-0"])
         assert lab.now - now == pytest.approx(30, abs=0.1)
         failed = [r for r in lab.trace[since:] if r.action == "error_processing"]
         assert [json.loads(r.detail or "")["error"] for r in failed] == ["key not found: orders-0"]
@@ -423,16 +404,14 @@ def test_who_is_not_reported_in_time_has_timed_out(prose: Prose) -> None:
         assert lab.partition(*ORDERS).leader == 3
     with leaderless() as lab:
         lab.world.clock.call(lambda: lab.world.network.cut(1, 1))
-        with prose.refused(Unavailable):
-            lab.elect_leaders("unclean", [ORDERS])
+        prose.refuses(Unavailable, lab.elect_leaders, "unclean", [ORDERS])
 
 
 def test_an_answer_that_comes_after_the_client_has_given_up_harms_nobody() -> None:
     """The controller hears of the request when its session is back, and then nobody waits any more."""
-    lines = (
-        "create_topic c partitions=1 replication_factor=1\ndisconnect zookeeper 2\nrefused elect_leaders preferred\n"
-    )
-    with Lab.replay(f"lab brokers=[1,2] generation=2.4 seed=0\n{lines}run_for 0.002\nheal\nsettle\n") as lab:
+    opening = "lab brokers=[1,2] generation=2.4 seed=0\ncreate_topic c partitions=1 replication_factor=1\n"
+    lines = "disconnect zookeeper 2\nrefused elect_leaders preferred\nrun_for 0.002\nheal\nsettle\n"
+    with Lab.replay(opening + lines) as lab:
         assert lab.partition("c", 0).leader > 0 and not lab.violations
 
 
@@ -446,9 +425,8 @@ def test_older_generations_have_no_such_request(generation: str) -> None:
             lambda: lab.elect_leaders("preferred"),
             lambda: lab.elect_preferred([ORDERS], through="controller"),
         ):
-            with pytest.raises(ApiException, match=r"does not support ELECT_LEADERS.*2\.4 \(KIP-460\)") as refused:
-                ask()
-            assert refused.value.code == "UNSUPPORTED_VERSION"
+            refused = refuses(ApiException, r"does not support ELECT_LEADERS.*2\.4 \(KIP-460\)", ask)
+            assert refused.code == "UNSUPPORTED_VERSION"
         assert lab.story == before
 
 
@@ -472,10 +450,8 @@ def test_a_preferred_election_through_the_controller_answers() -> None:
 )
 def test_what_cannot_be_asked_for(prose: Prose, given: tuple, error: type[Exception]) -> None:
     with Lab(brokers=1, generation="2.4", seed=1) as lab:
-        with prose.refused(error):
-            lab.elect_leaders(*given)
-        with pytest.raises(BadInput, match="through 'pigeon'"):
-            lab.elect_preferred(through="pigeon")
+        prose.refuses(error, lab.elect_leaders, *given)
+        refuses(BadInput, "through 'pigeon'", lab.elect_preferred, through="pigeon")
 
 
 def test_it_is_a_command_of_stories() -> None:
@@ -510,7 +486,7 @@ def test_a_partition_without_replicas_exists(kind: str, error: str) -> None:
         since = len(lab.trace)
         with pytest.raises(Unavailable):
             lab.elect_leaders(kind, ["void-0"])
-        assert [failed["error"] for failed in logged(lab, since, "error_processing")] == [error]
+        assert [failed["error"] for failed in logged(lab.trace.slice(since), "error_processing")] == [error]
 
 
 def test_the_log_of_the_controller() -> None:
@@ -588,20 +564,15 @@ def test_a_topic_that_allows_unclean_elections_gets_its_leader_at_once() -> None
         before = len(lab.trace)
         until_quiet(lab.alter_config, "topics", "orders", {UNCLEAN: True})
         assert (lab.partition(*ORDERS).leader, lab.partition(*ORDERS).isr) == (3, (3,))
-        news = [r for r in lab.trace if r.seq >= before]
+        news = lab.trace.slice(before)
         events = [(r.actor, r.topic, r.target) for r in news if r.action == "TopicUncleanLeaderElectionEnable"]
         assert events == [("controller-1", "orders", step) for step in ("queued", "started", "done")]
         vote = next(r for r in news if r.kind == "election")
         assert (vote.action, vote.target, vote.leader) == ("offline", "unclean", 3)
-        causes = {r.seq: r for r in lab.trace}
-        chain = [vote]
-        while chain[-1].cause is not None:
-            chain.append(causes[chain[-1].cause])
-        assert {"TopicUncleanLeaderElectionEnable", "config-changed", "alter_config"} <= {r.action for r in chain}
-        why = lab.why(
-            next(r.seq for r in news if r.action == "TopicUncleanLeaderElectionEnable" and r.target == "done")
-        )
-        assert "KAFKA-6835" in str(why)
+        chain = {r.action for r in lab.trace.causes(vote.seq)}
+        assert {"TopicUncleanLeaderElectionEnable", "config-changed", "alter_config"} <= chain
+        (done,) = news.slice(action="TopicUncleanLeaderElectionEnable", target="done")
+        assert "KAFKA-6835" in str(lab.why(done.seq))
         assert "Unclean leader election has been enabled for topic orders" in lab.trace.kafka_log("controller")
         with Lab.replay(lab.story) as again:
             assert again.trace.text() == lab.trace.text()
@@ -634,6 +605,6 @@ def test_another_topic_and_one_to_be_deleted_are_left_alone() -> None:
         for topic in ("calm", "orders"):
             lab.alter_config("topics", topic, {UNCLEAN: True})
         lab.settle()
-        news = [r for r in lab.trace if r.seq >= before]
+        news = lab.trace.slice(before)
         assert [r.topic for r in news if r.action == "unclean_enabled"] == [None, None]
         assert not [r for r in news if r.kind == "election"]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from prose import refuses
 
 from kafka_ctl import BadInput
 from kafka_ctl_course.before_the_controller import EarlyCluster
@@ -38,5 +39,4 @@ def test_a_leader_that_is_cut_off_goes_on(early: EarlyCluster) -> None:
 
 @pytest.mark.parametrize("given", [(2, 1), (3, 0)])
 def test_a_cluster_has_three_brokers_and_a_partition(given: tuple[int, int]) -> None:
-    with pytest.raises(BadInput, match="3 and 1"):
-        EarlyCluster(*given)
+    refuses(BadInput, "3 and 1", EarlyCluster, *given)

@@ -1,6 +1,7 @@
 """How the two gauges of a purgatory part under fetches of many partitions."""
 
 import pytest
+from prose import refuses
 from tables import tabled
 
 from kafka_ctl import BadInput
@@ -15,5 +16,4 @@ def test_completed_fetches_stay_on_their_other_lists(partitions: int, interval: 
 
 @pytest.mark.parametrize("given", [{"partitions": 0}, {"partitions": 1, "requests": 0}, {"partitions": 1, "wait": "x"}])
 def test_numbers_begin_with_one(given: dict) -> None:
-    with pytest.raises(BadInput, match="1 or more"):
-        fetch_load(**given)
+    refuses(BadInput, "1 or more", fetch_load, **given)

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from labs import lab_of
+from prose import refuses
 
 from kafka_ctl import Lab, Unavailable, UnknownName
 from kafka_ctl_course.hand_requests import HandRequests, fetch_body
@@ -14,9 +16,7 @@ pytest.importorskip("crc32c", reason="needs what the wire needs")
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    with Lab(brokers=1, wire=True, costs={"boot": 0}) as lab:
-        lab.create_topic("orders", assignment={0: [1]})
-        lab.settle()
+    with lab_of("orders", {0: [1]}, brokers=1, wire=True, costs={"boot": 0}) as lab:
         yield lab
 
 
@@ -29,14 +29,11 @@ def test_an_answer_comes_when_there_is_something(lab: Lab) -> None:
     lab.produce("orders", 0)
     part = requests.wait("waits")["responses"][0]["partitions"][0]
     assert requests.answered == ["asks", "waits"] and part["high_watermark"] == 1
-    with pytest.raises(UnknownName, match="waits"):
-        requests.wait("wait")
+    refuses(UnknownName, "waits", requests.wait, "wait")
 
 
 def test_a_broker_that_stops_answers_nothing() -> None:
-    with Lab(brokers=1, wire=True, costs={"boot": 0}) as lab:
-        lab.create_topic("orders", assignment={0: [1]})
-        lab.settle()
+    with lab_of("orders", {0: [1]}, brokers=1, wire=True, costs={"boot": 0}) as lab:
         requests = HandRequests(lab, 1)
         requests.send("waits", "Fetch", 8, fetch_body("orders", {0: 0}))
     with pytest.raises(Unavailable):

@@ -1,6 +1,7 @@
 """The quiet cluster of the lessons: one call, and what is given beside it."""
 
 import pytest
+from labs import until_quiet
 
 from kafka_ctl import Lab
 from kafka_ctl_course import quiet_lab
@@ -18,8 +19,7 @@ def test_nothing_happens_in_it_unasked() -> None:
 
 def test_a_session_ends_exactly_at_its_timeout() -> None:
     lab = quiet_lab(seed=8)
-    lab.kill(lab.controller.id if lab.controller else 1)
-    lab.settle()
+    until_quiet(lab.kill, lab.controller.id if lab.controller else 1)
     killed, ended = lab.trace.slice(action="kill")[0], lab.trace.slice(action="expired")[0]
     assert round(ended.time_ms - killed.time_ms, 6) == 6000
 

@@ -2,7 +2,7 @@
 
 import pytest
 from foreign import read, watched
-from labs import by_hand
+from labs import by_hand, lab_of, play
 from prose import Prose
 from zookeepers import MemoryWorld
 
@@ -19,10 +19,7 @@ TOPIC, STATE = "/brokers/topics/t", "/brokers/topics/t/partitions/0/state"
 
 
 def played() -> Lab:
-    lab = Lab(brokers=[1, 2], seed=1)
-    lab.create_topic("t", assignment={0: [1, 2], 1: [2, 1]})
-    lab.settle()
-    return lab
+    return lab_of("t", {0: [1, 2], 1: [2, 1]}, brokers=[1, 2], seed=1)
 
 
 HOSTILE = (
@@ -113,18 +110,15 @@ def test_nothing_is_inferred_while_a_cluster_migrates() -> None:
     """A KRaft controller acts then: facts go on, causes do not."""
     with played() as lab, watched(lab) as watch:
         by_hand(lab, Create("/migration", b'{"version":0}'))
-        lab.kill(2)
-        lab.settle()
+        play(lab, "kill 2; settle")
         watch.settle()
         assert "KRaft" in watch.migrates
-        seen = watch.trace[watch.opened :]
-        assert {r.kind for r in seen} == {"zk"}
+        assert {r.kind for r in watch.trace[watch.opened :]} == {"zk"}
         assert ("migration", "KRaft") in [(name, "KRaft" * ("KRaft" in text)) for name, text in rows(watch)]
         by_hand(lab, Delete("/migration"))
         watch.settle()
         after = len(watch.trace)
-        lab.start(2)
-        lab.settle()
+        play(lab, "start 2; settle")
         watch.settle()
         seen = watch.trace[after:]
         assert seen.slice(action="expand-isr")

@@ -1,20 +1,19 @@
 """A watch of a cluster that a lab plays: what it shows and records is what happened, and it writes nothing."""
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from foreign import read, watched
-from labs import by_hand, until_quiet
-from prose import Prose
+from labs import by_hand, play, until_quiet
+from prose import Prose, refuses
 
 from kafka_ctl import BadInput, Lab, Trace, Unavailable
 from kafka_ctl.cli.commands import app
 from kafka_ctl.foreign import watch as module
 from kafka_ctl.foreign.read_only import ReadOnlySession
-from kafka_ctl.foreign.watch import OFFLINE, Watch
+from kafka_ctl.foreign.watch import OFFLINE
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.zookeeper.store import Create, Delete, Exists, Multi, Op, Set
 
@@ -24,8 +23,7 @@ STATE = "/brokers/topics/orders/partitions/0/state"
 def played(generation: str = "2.4", **options: object) -> Lab:
     """A cluster with three brokers and a topic."""
     lab = Lab(brokers=3, generation=generation, seed=1, **options)
-    lab.create_topic("orders", partitions=6, replication_factor=3)
-    lab.settle()
+    play(lab, "create_topic orders partitions=6 replication_factor=3; settle")
     return lab
 
 
@@ -41,7 +39,6 @@ def elections(trace: Trace) -> set[tuple[object, ...]]:
     return found
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_what_is_inferred_is_what_happened(generation: str) -> None:
     """A failover, a return, a controlled shutdown, a preferred election: the lab's own trace has the same elections."""
     with played(generation) as lab, watched(lab) as watch:
@@ -64,19 +61,16 @@ def test_what_is_inferred_is_what_happened(generation: str) -> None:
 def test_a_broker_that_crashed_had_no_controlled_shutdown() -> None:
     """It is in no ISR when it goes: as it has only just come back, or as its leaders took it out before."""
     with Lab(brokers=3, generation="2.0", seed=1, config={"zookeeper.session.timeout.ms": 40_000}) as lab:
-        lab.create_topic("o", assignment={0: [1, 3], 1: [2, 3]})
-        lab.settle()
+        until_quiet(lab.create_topic, "o", assignment={0: [1, 3], 1: [2, 3]})
         with watched(lab) as watch:
-            lab.kill(3)
-            lab.run_for(60)
+            play(lab, "kill 3; run_for 60")
             watch.settle()
             assert watch.trace.slice(action="shrink-isr")
             lab.start(3)
             while not watch.trace.slice(start=watch.opened, action="registered"):
                 lab.run_for(0.001)
             assert watch.summary.under_replicated == 2
-            lab.kill(3)
-            lab.run_for(60)
+            play(lab, "kill 3; run_for 60")
             watch.settle()
             went = watch.trace.slice(kind="broker", action={"lost", "controlled-shutdown"})
             assert [r.action for r in went] == ["lost", "lost"]
@@ -85,8 +79,7 @@ def test_a_broker_that_crashed_had_no_controlled_shutdown() -> None:
 def test_the_picture_and_the_tables_are_those_of_the_cluster() -> None:
     """The model that is folded from the records, and the rows, have what the znodes have."""
     with played() as lab, watched(lab) as watch:
-        until_quiet(lab.kill, 2)
-        until_quiet(lab.create_topic, "more", partitions=2, replication_factor=2)
+        play(lab, "kill 2; settle; create_topic more partitions=2 replication_factor=2; settle")
         until_quiet(lab.delete_topic, "more")
         watch.settle()
         rows = {(p.topic, p.partition): (p.leader, p.isr, p.replicas, p.zk_version) for p in lab.partitions()}
@@ -150,26 +143,13 @@ def test_a_session_of_a_watch_refuses_writes(op: Op) -> None:
         assert sent == []
 
 
-def change(lab: Lab) -> None:
-    """A topic comes, and a broker goes."""
-    lab.create_topic("new", partitions=1, replication_factor=1)
-    lab.kill(3)
-    lab.run_for(10)
-
-
-def disconnected(lab: Lab, watch: Watch) -> Callable[[], None]:
-    """Cut the watcher off; returns how to end that."""
-    lab.world.store.cut_off("watcher", False, False)
-    return lambda: lab.world.store.cut_off("watcher", True, True)
-
-
 @pytest.mark.parametrize("seconds", [3.0, 300.0])
 def test_no_change_is_missed_silently(seconds: float) -> None:
     """After a lost connection all is known again; when the session has expired as well, the trace has a gap."""
     with played() as lab, watched(lab, seconds) as watch:
-        heal = disconnected(lab, watch)
-        change(lab)
-        heal()
+        lab.world.store.cut_off("watcher", False, False)
+        play(lab, "create_topic new partitions=1 replication_factor=1; kill 3; run_for 10")
+        lab.world.store.cut_off("watcher", True, True)
         lab.run_for(5)
         watch.settle()
         assert {path: node.data for path, node in watch.cluster.znodes.items()} == {
@@ -215,8 +195,7 @@ def test_risks_and_requests_that_wait() -> None:
         lab.create_topic("a", assignment={0: [1, 2], 1: [3, 2]}, config={"min.insync.replicas": 2})
         lab.create_topic("b", assignment={0: [2], 1: [4]})
         lab.create_topic("c", assignment={0: [1, 2]})
-        lab.create_topic("d", assignment={0: [2]})
-        lab.settle()
+        until_quiet(lab.create_topic, "d", assignment={0: [2]})
         with watched(lab) as watch:
             until_quiet(lab.kill, 2)
             watch.settle()
@@ -267,8 +246,7 @@ def test_a_watch_that_is_closed_keeps_its_trace() -> None:
         watch.close()
         assert len(watch.trace) == watch.opened > 0
         assert watch.summary.partitions == 6
-        with pytest.raises(BadInput, match="closed"):
-            watch.settle()
+        refuses(BadInput, "closed", watch.settle)
 
 
 @pytest.mark.parametrize("failed", [None, Unavailable("no answer")])
@@ -291,8 +269,7 @@ def test_the_command_writes_the_trace_whatever_ends_the_watch(
 
 def test_without_a_terminal_a_watch_has_an_end_or_a_file(prose: Prose) -> None:
     """Said before anything is connected to; nothing would be printed until Ctrl-C."""
-    with prose.refused(BadInput):
-        app.main(["watch", "127.0.0.1:1"], standalone_mode=False)
+    prose.refuses(BadInput, app.main, ["watch", "127.0.0.1:1"], standalone_mode=False)
 
 
 def test_the_status_of_a_look_is_red_if_a_partition_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,8 +48,7 @@ def test_with_logs_only_the_cluster_stands_still_and_no_command_can_be_given(pro
     before = len(incident.logs())
     incident.lab.brokers  # noqa: B018
     assert (incident.clock, len(incident.logs())) == (2 * LOOK_SECONDS, before)
-    with prose.refused(BadInput):
-        incident.lab.heal()
+    prose.refuses(BadInput, incident.lab.heal)
     assert incident.left == 0
 
 
@@ -59,23 +58,19 @@ def test_commands_count_and_end_with_the_budget(incident: Incident, prose: Prose
     incident.lab.run_for(30)
     assert incident.left == BUDGET - 4
     incident.lab.heal()
-    with prose.refused(BadInput):
-        incident.lab.heal()
+    prose.refuses(BadInput, incident.lab.heal)
 
 
 def test_a_refused_command_costs_nothing(prose: Prose):
     incident = untouched()
-    with prose.refused(BadInput):
-        incident.lab.start(10**6)
-    with prose.refused(BadInput):
-        incident.lab.do(5)
+    prose.refuses(BadInput, incident.lab.start, 10**6)
+    prose.refuses(BadInput, incident.lab.do, 5)
     assert incident.left == BUDGET
 
 
 @pytest.mark.parametrize("closed", ["trace", "story", "live", "why", "violations", "world", "disconnect", "fork"])
 def test_what_would_tell_the_cause_is_closed(closed: str, prose: Prose):
-    with prose.refused(BadInput):
-        getattr(untouched().lab, closed)
+    prose.refuses(BadInput, getattr, untouched().lab, closed)
 
 
 def test_what_would_tell_the_cause_is_open_after_the_answer():
@@ -156,17 +151,13 @@ def test_lines_in_the_terminal(
 
 def test_an_answer_names_known_things(prose: Prose):
     incident = untouched()
-    with prose.refused(UnknownName):
-        incident.answer("gremlins", 1)
-    with prose.refused(UnknownName):
-        incident.answer("broker-down", "broker 999")
+    prose.refuses(UnknownName, incident.answer, "gremlins", 1)
+    prose.refuses(UnknownName, incident.answer, "broker-down", "broker 999")
     for component in (None, True, 1.0, [1]):
-        with prose.refused(UnknownName):
-            incident.answer("broker-down", component)
+        prose.refuses(UnknownName, incident.answer, "broker-down", component)
     with prose.refused(UnknownName):
         incident.answer(["broker-down"], 1)  # type: ignore[arg-type]
-    with prose.refused(BadInput):
-        incident.solution()
+    prose.refuses(BadInput, incident.solution)
     assert incident.score is None
 
 
@@ -174,16 +165,14 @@ def test_one_answer_closes_the_incident(incident: Incident, prose: Prose):
     cause, component = right(incident.seed)
     score = incident.answer(cause, f"broker {component}")
     assert [part.points for part in score[:2]] == [40, 20] and incident.score is score
-    with prose.refused(BadInput):
-        incident.answer(cause, component)
+    prose.refuses(BadInput, incident.answer, cause, component)
 
 
 def test_logs_are_named_and_filtered(prose: Prose):
     incident = opened(DOWN, logs_only=True)
     assert all(incident.logs(name) for name in LOGS)
     assert all(" INFO starting" in line for line in incident.logs(contains="INFO starting").splitlines())
-    with prose.refused(UnknownName):
-        incident.logs("syslog")
+    prose.refuses(UnknownName, incident.logs, "syslog")
     for broker in (10**6, "1", [1]):
         with prose.refused(UnknownName):
             incident.logs("server", broker)  # type: ignore[arg-type]
@@ -195,10 +184,8 @@ def test_logs_are_named_and_filtered(prose: Prose):
 def test_a_process_that_stands_still_answers_no_question_for_metrics(prose: Prose):
     incident = opened("absent long-pause")
     (broker,) = [id for id in incident.lab.brokers if f"Broker {id} is missing" in incident.page]
-    with prose.refused(Unavailable):
-        incident.lab.metrics(broker)
-    with prose.refused(UnknownName):
-        incident.lab.metrics(10**6)
+    prose.refuses(Unavailable, incident.lab.metrics, broker)
+    prose.refuses(UnknownName, incident.lab.metrics, 10**6)
 
 
 def test_a_process_that_stands_still_is_named_after_the_answer():

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from labs import play, until_quiet
+from labs import lab_of, play, until_quiet
 from machines import bench
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import Lab
 from kafka_ctl.cluster import Replica
@@ -27,8 +27,7 @@ WRITER = ("write.py", "broker_lines.py", "controller_lines.py", "listener_lines.
 @pytest.fixture(scope="module")
 def trace() -> Iterator[Trace]:
     """A run with creation, failures, controlled shutdown, deletion, reassignment and a refusal."""
-    with Lab(brokers=3, seed=7) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3], 1: [2, 3, 1]})
+    with lab_of("orders", {0: [1, 2, 3], 1: [2, 3, 1]}, brokers=3, seed=7) as lab:
         until_quiet(lab.kill, 2)
         until_quiet(lab.create_topic, "dead", assignment={0: [2]})
         play(lab, "shutdown 3; settle; start 2; start 3; settle")
@@ -156,8 +155,7 @@ def test_answers_carry_error_codes(trace: Trace) -> None:
 
 def test_a_request_with_another_broker_epoch_is_answered_without_a_word() -> None:
     """Kafka 2.4.1: server/KafkaApis.scala, isBrokerEpochStale, logs elsewhere, before any line about the request."""
-    with Lab(brokers=3, generation="2.4", seed=0) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [2, 3]})
+    with lab_of("orders", {0: [2, 3]}, brokers=3, generation="2.4", seed=0) as lab:
         received = lines(lab.trace, containing="[Broker id=2] Received LeaderAndIsr")
         play(lab, "delay zookeeper 2 2; expire_session 2; run_for 5; settle")
         assert lines(lab.trace, containing="[Broker id=2] Received LeaderAndIsr") == received
@@ -217,8 +215,7 @@ def test_the_controllers_own_log(trace: Trace) -> None:
 
 
 def test_times_begin_with_the_day_of_the_release(trace: Trace) -> None:
-    first = trace.kafka_log("controller").splitlines()[0]
-    assert re.match(r"\[2018-10-25 00:00:00,0\d\d\] ", first)
+    assert re.match(r"\[2018-10-25 00:00:00,0\d\d\] ", trace.kafka_log("controller").splitlines()[0])
 
 
 def test_other_generations_have_other_words(trace: Trace) -> None:
@@ -247,10 +244,8 @@ def test_one_brokers_file(trace: Trace) -> None:
 
 
 def test_unknown_names_list_the_known_ones(prose: Prose, trace: Trace) -> None:
-    with prose.refused(UnknownName):
-        trace.kafka_log("server")
-    with pytest.raises(UnknownName, match=r"unknown generation '0\.8'; known: 0\.10, 2\.0, 2\.4"):
-        trace.kafka_log("controller", "0.8")
+    prose.refuses(UnknownName, trace.kafka_log, "server")
+    refuses(UnknownName, r"unknown generation '0\.8'; known: 0\.10, 2\.0, 2\.4", trace.kafka_log, "controller", "0.8")
 
 
 @pytest.mark.parametrize("path", ["/brokers/ids/7", "/brokers/ids/x"])
@@ -359,7 +354,6 @@ def moved(records: list[LogLine] | list[Record], kind: str) -> list[tuple[object
     return [(r.actor, r.topic, r.partition, r.broker, r.source, r.target, bool(r.error)) for r in made]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_every_line_is_understood(trace: Trace, generation: str) -> None:
     """What is written as a log and read as a log is the same story."""
     known = parsed(trace.kafka_log("state-change", generation))
@@ -396,10 +390,8 @@ def test_a_broker_caches_what_its_own_request_names(generation: str) -> None:
     assert [(r, o) for r, o in cached if ("3" in r.split(", ")) != ("3" in o.split(", "))] == []
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_broker_that_does_not_know_its_id_yet_writes_nothing(generation: str) -> None:
-    with Lab(brokers=[None, 1], generation=generation, seed=1) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1001, 1]})
+    with lab_of("orders", {0: [1001, 1]}, brokers=[None, 1], generation=generation, seed=1) as lab:
         assert "broker-new" in {r.actor for r in lab.trace}
         for name in NAMES:
             apart = [kafka_log(lab.trace, name, generation, broker) for broker in (1, 1001)]

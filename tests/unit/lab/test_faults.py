@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from labs import play, until_quiet
+from labs import lab_of, play, until_quiet
 from prose import Prose, source
 
 from kafka_ctl.errors import BadInput
@@ -58,8 +58,7 @@ def test_a_short_pause_is_not_noticed(lab: Lab) -> None:
     """Shorter than the session timeout, it only delays what the process does."""
     id, since = lab.controller.id, len(lab.trace)
     lab.pause(id, 3)
-    lab.create_topic("u", 1, 3)
-    lab.run_for(2)
+    play(lab, "create_topic u partitions=1 replication_factor=3; run_for 2")
     assert not [r for r in lab.trace[since:] if r.actor in (f"controller-{id}", f"broker-{id}") and r.kind != "watch"]
     lab.settle()
     assert lab.partition("u", 0).leader != -1 and lab.controller.id == id
@@ -129,8 +128,7 @@ def test_a_pause_shorter_than_the_timeout_only_delays_the_answer(seconds: int) -
 
 def test_a_paused_broker_can_only_be_killed_or_healed(prose: Prose, lab: Lab) -> None:
     lab.pause(2, 60)
-    with prose.refused(BadInput):
-        lab.shutdown(2)
+    prose.refuses(BadInput, lab.shutdown, 2)
     until_quiet(lab.heal)
     assert lab.now < 40
     play(lab, "pause 2 60; kill 2; settle; start 2; settle")
@@ -191,10 +189,8 @@ def test_nobody_dies_while_zookeeper_is_down(prose: Prose, lab: Lab) -> None:
     since = len(lab.trace)
     play(lab, "stop_zookeeper; kill 3; run_for 60")
     assert "expired" not in actions(lab, since, kind="zk")
-    with prose.refused(BadInput):
-        lab.create_topic("u")
-    with prose.refused(BadInput):
-        lab.start(3)
+    prose.refuses(BadInput, lab.create_topic, "u")
+    prose.refuses(BadInput, lab.start, 3)
     until_quiet(lab.start_zookeeper)
     assert actions(lab, since, kind="zk", actor="zookeeper")[:1] == ["expired"]
     assert sound(lab) and 3 not in {p.leader for p in lab.partitions()}
@@ -216,8 +212,7 @@ def test_requests_wait_for_a_cut_to_heal(lab: Lab) -> None:
 
 def test_a_follower_behind_a_cut_leaves_the_isr_and_comes_back() -> None:
     """In 2.0 a silent follower is late also where nothing was written."""
-    with Lab(seed=3) as lab:
-        until_quiet(lab.create_topic, "t", assignment={0: [1, 2, 3]})
+    with lab_of("t", {0: [1, 2, 3]}, seed=3) as lab:
         until_quiet(lab.disconnect, 1, 2)
         assert set(lab.partition("t", 0).isr) == {1, 3}
         until_quiet(lab.heal)
@@ -252,8 +247,7 @@ def test_what_is_slow_arrives_also_when_its_sender_has_died(lab: Lab) -> None:
     lab.shutdown(leaving, wait=False)
     lab.run_for(1)
     lab.kill(leaving)
-    begun = lab.trace.slice(kind="event", action="ControlledShutdown", broker=leaving)
-    assert not begun
+    assert not lab.trace.slice(kind="event", action="ControlledShutdown", broker=leaving)
     lab.run_for(2)
     begun = lab.trace.slice(kind="event", action="ControlledShutdown", broker=leaving)
     assert [r.target for r in begun] == ["queued", "started", "done"]
@@ -285,16 +279,14 @@ def test_a_controller_gives_up_what_is_not_answered_in_time(lab: Lab, slow: str)
     if slow != "request":
         lab.delay(other, controller, 40 if slow == "answer" else 20)
     since, start = len(lab.trace), lab.now
-    lab.create_topic("u", 1, 3)
-    lab.run_for(100)
+    play(lab, "create_topic u partitions=1 replication_factor=3; run_for 100")
     lost = lab.trace.slice(since, kind="response", error="DISCONNECTED", broker=other)
     assert [r.actor for r in lost[:1]] == [f"controller-{controller}"]
     assert f"from broker {other} to broker {controller}" in (lost[0].detail or "")
     assert 30 < lost[0].time_ms / 1000 - start < 30.1
     sent = lab.trace.slice(since, kind="request", target="sent", broker=other)
     assert [r.action for r in sent] == ["LeaderAndIsr"], "it is sent until it is answered"
-    arrived = lab.trace.slice(since, kind="response", action="LeaderAndIsr", actor=f"broker-{other}")
-    assert len(arrived) == 1
+    assert len(lab.trace.slice(since, kind="response", action="LeaderAndIsr", actor=f"broker-{other}")) == 1
     until_quiet(lab.heal)
     assert len(lab.trace.slice(since, kind="response", action="LeaderAndIsr", actor=f"broker-{other}")) == 2
     assert ("u", 0) in lab.brokers[other].metadata and sound(lab)
@@ -318,9 +310,8 @@ def test_what_is_fast_again_in_time_is_answered(lab: Lab) -> None:
     controller, other = lab.controller.id, lab.controller.id % 3 + 1
     lab.delay(controller, other, 20)
     lab.delay(other, controller, 20)
-    since = len(lab.trace)
-    play(lab, "create_topic u partitions=1 replication_factor=3; run_for 10; heal; settle")
-    assert "DISCONNECTED" not in {r.error for r in lab.trace[since:]} and sound(lab)
+    news = play(lab, "create_topic u partitions=1 replication_factor=3; run_for 10; heal; settle")
+    assert "DISCONNECTED" not in {r.error for r in news} and sound(lab)
     assert ("u", 0) in lab.brokers[other].metadata
 
 
@@ -402,10 +393,8 @@ def test_who_returns_before_the_session_ends_waits_for_that(lab: Lab) -> None:
 
 def test_a_broker_is_started_once(prose: Prose) -> None:
     with Lab() as lab:
-        lab.kill(1)
-        lab.start(1)
-        with prose.refused(BadInput):
-            lab.start(1)
+        play(lab, "kill 1; start 1")
+        prose.refuses(BadInput, lab.start, 1)
 
 
 def test_a_session_lost_behind_a_cut_is_renewed() -> None:
@@ -417,8 +406,7 @@ def test_a_session_lost_behind_a_cut_is_renewed() -> None:
 
 def test_a_shutdown_whose_session_has_expired_still_ends(lab: Lab) -> None:
     lab.expire_session(2)
-    report = lab.shutdown(2)
-    assert report is not None and lab.brokers[2].state == "down"
+    assert lab.shutdown(2) is not None and lab.brokers[2].state == "down"
     lab.settle()
     assert not [v for v in lab.violations if not v.known]
 
@@ -426,12 +414,9 @@ def test_a_shutdown_whose_session_has_expired_still_ends(lab: Lab) -> None:
 def test_a_dead_process_sends_nothing(lab: Lab) -> None:
     """Not even to itself: a controller's channel to its own broker dies with both."""
     id = lab.controller.id
-    lab.create_topic("u", 3, 3)
-    lab.step(60)
+    play(lab, "create_topic u partitions=3 replication_factor=3; step n=60")
     lab.kill(id)
-    since = len(lab.trace)
-    lab.run_for(30)
-    assert not lab.trace.slice(since, actor=f"controller-{id}")
+    assert not play(lab, "run_for 30").slice(actor=f"controller-{id}")
 
 
 # Disks
@@ -439,8 +424,7 @@ def test_a_dead_process_sends_nothing(lab: Lab) -> None:
 
 def test_a_broker_lives_on_with_one_of_its_log_directories() -> None:
     """Its copies there leave the ISRs and lose their leaderships; after a restart they are back."""
-    with Lab(brokers=[1, 2], seed=3) as lab:
-        until_quiet(lab.create_topic, "t", assignment={0: [1, 2], 1: [1, 2]})
+    with lab_of("t", {0: [1, 2], 1: [1, 2]}, brokers=[1, 2], seed=3) as lab:
         until_quiet(lab.fail_log_dir, 1)
         assert sorted((p.leader, p.isr) for p in lab.partitions()) == [(1, (1, 2)), (2, (2,))]
         until_quiet(lab.fail_log_dir, 1)
@@ -456,8 +440,7 @@ def test_before_1_0_a_broken_disk_is_a_dead_broker() -> None:
 
 
 def test_a_topic_with_a_copy_on_a_broken_disk_cannot_be_deleted() -> None:
-    with Lab(brokers=[1, 2], seed=3) as lab:
-        until_quiet(lab.create_topic, "t", assignment={0: [1, 2]})
+    with lab_of("t", {0: [1, 2]}, brokers=[1, 2], seed=3) as lab:
         play(lab, "fail_log_dir 1; settle; delete_topic t; settle")
         assert [p.topic for p in lab.partitions()] == ["t"]
         until_quiet(lab.bounce, 1)
@@ -476,8 +459,7 @@ def test_znodes_can_be_written_and_deleted_by_hand(prose: Prose, lab: Lab) -> No
         assert lab.znodes()["/strange"][0] == written
     lab.delete_znode("/strange")
     assert "/strange" not in lab.znodes()
-    with prose.refused(BadInput):
-        lab.delete_znode("/strange")
+    prose.refuses(BadInput, lab.delete_znode, "/strange")
     assert "delete_znode /strange" in lab.story and lab.story.count("\ndelete_znode") == 1
 
 
@@ -492,9 +474,7 @@ def test_a_process_can_be_killed_while_it_leaves_or_starts(lab: Lab) -> None:
 
 
 def test_faults_are_part_of_the_story(lab: Lab) -> None:
-    lab.pause(1, 2.5)
-    lab.disconnect(2, 3, one_way=True)
-    lab.disconnect("zookeeper", 2)
+    play(lab, "pause 1 2.5; disconnect 2 3 one_way=true; disconnect zookeeper 2")
     play(lab, "lose 3 2; delay 1 3 0.25; run_for 20; heal; settle; fail_log_dir 1; settle")
     with Lab.replay(lab.story) as again:
         assert again.trace.records == lab.trace.records
@@ -518,21 +498,16 @@ def test_faults_are_part_of_the_story(lab: Lab) -> None:
 def test_a_fault_that_cannot_be_is_refused(prose: Prose, call: object) -> None:
     with Lab() as lab:
         before = lab.story
-        with prose.refused(BadInput):
-            call(lab)
+        prose.refuses(BadInput, call, lab)
         assert lab.story.removeprefix(before) in ("", "refused write_znode /a/b/c x\n")
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_an_order_does_not_keep_time_from_ending(generation: str) -> None:
     """Where one event is pending that renews itself, periodic checks come in their turn, and `run_for` ends."""
     with Lab(generation=generation) as lab:
-        lab.disconnect("zookeeper", 3)
-        lab.settle(limit=300)
+        play(lab, "disconnect zookeeper 3; settle limit=300")
         lab.order([2, 3, 2, 1, 0, 2])
-        lab.kill(2)
-        lab.run_for(20)
-        lab.stop_zookeeper()
+        play(lab, "kill 2; run_for 20; stop_zookeeper")
         start = lab.now
         lab.run_for(20)
         assert lab.now - start == pytest.approx(20)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from foreign import read, taken_over
-from labs import by_hand, until_quiet
+from labs import by_hand, lab_of, play, until_quiet
 from prose import Prose
 
 from kafka_ctl import BadInput, Lab, Unavailable
@@ -21,14 +21,12 @@ def eventful(generation: str) -> Lab:
     lab.create_topic("orders", partitions=5, replication_factor=3, config={"min.insync.replicas": 2})
     until_quiet(lab.create_topic, "old", assignment={0: [4, 1], 1: [4, 2]})
     until_quiet(lab.kill, lab.controller.id)
-    until_quiet(lab.elect_preferred)
-    until_quiet(lab.delete_topic, "old")
+    play(lab, "elect_preferred; settle; delete_topic old; settle")
     if generation == "0.10":
         by_hand(lab, Delete(LOG_DIRS))
     return lab
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_the_lab_is_what_was_read(generation: str) -> None:
     """Partitions with their epochs and versions, racks, settings, the controller, and requests; and so is its story."""
     with eventful(generation) as real, taken_over(real) as lab:
@@ -38,9 +36,8 @@ def test_the_lab_is_what_was_read(generation: str) -> None:
         assert {id: broker.state for id, broker in lab.brokers.items()} == {
             id: broker.state for id, broker in real.brokers.items()
         }
-        assert {id: lab.brokers[id].rack for id in read(real).brokers} == {
-            id: real.brokers[id].rack for id in read(real).brokers
-        }
+        brokers = read(real).brokers
+        assert {id: lab.brokers[id].rack for id in brokers} == {id: real.brokers[id].rack for id in brokers}
         asked = [path for path in real.znodes() if path.startswith(("/admin/", "/config/topics/orders"))]
         assert {path: lab.znodes()[path][0] for path in asked} == {path: real.znodes()[path][0] for path in asked}
         assert not lab.violations
@@ -65,8 +62,7 @@ NEWER = {
 
 def test_a_newer_cluster_is_played_by_the_nearest_generation() -> None:
     """The differences are named, and defaults that changed are those of the newer release."""
-    with Lab(brokers=[1, 2], generation="2.4", seed=1) as real:
-        until_quiet(real.create_topic, "t", assignment={0: [1, 2]})
+    with lab_of("t", {0: [1, 2]}, brokers=[1, 2], generation="2.4", seed=1) as real:
         by_hand(real, *(Set(path, data) for path, data in NEWER.items()))
         with taken_over(real, settle=False) as lab:
             assert lab.origin is not None
@@ -87,8 +83,7 @@ def test_a_newer_cluster_is_played_by_the_nearest_generation() -> None:
 )
 def test_a_cluster_whose_topics_are_older(generation: str, controller: bool, bounds: tuple[object, ...]) -> None:
     """Topics that an older release made: one transaction with `/controller` and its epoch is a sign of 2.1."""
-    with Lab(brokers=[1, 2], generation=generation, seed=1) as real:
-        until_quiet(real.create_topic, "t", assignment={0: [1, 2]})
+    with lab_of("t", {0: [1, 2]}, brokers=[1, 2], generation=generation, seed=1) as real:
         by_hand(real, Set("/brokers/topics/t", b'{"version":1,"partitions":{"0":[1,2]}}'))
         cluster = read(real)
         if not controller:
@@ -112,11 +107,9 @@ def test_a_cluster_whose_topics_are_older(generation: str, controller: bool, bou
 )
 def test_what_cannot_be_played_is_refused(op: Create | Set, error: type[Exception], prose: Prose) -> None:
     """Each in one sentence that names the znode."""
-    with Lab(brokers=[1, 2], seed=1, settle=True) as real:
-        until_quiet(real.create_topic, "t", assignment={0: [1, 2]})
+    with lab_of("t", {0: [1, 2]}, brokers=[1, 2], seed=1, settle=True) as real:
         by_hand(real, op)
-        with prose.refused(error):
-            options_of("zk:2181/kafka", read(real), {})
+        prose.refuses(error, options_of, "zk:2181/kafka", read(real), {})
 
 
 def test_a_cluster_wide_setting_that_the_lab_cannot_have_is_a_note() -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labs import play, until_quiet
+from labs import lab_of, play, until_quiet
 from prose import Prose
 from tables import tabled
 
 from kafka_ctl import Costs, Lab, TopicPartition
 from kafka_ctl.brokers.broker import ShutdownReport
 from kafka_ctl.errors import BadInput, ConditionNotMet, KafkaCtlError, UnknownName
-from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.generation import Generation
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import COMMANDS
 
@@ -24,8 +24,7 @@ from kafka_ctl.lab.lab import COMMANDS
 @pytest.fixture(scope="module")
 def unharmed() -> Iterator[Lab]:
     """A lab for commands that are refused: it settles afterwards, and its story replays."""
-    with Lab(brokers=3, seed=7) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3], 1: [2, 3, 1]})
+    with lab_of("orders", {0: [1, 2, 3], 1: [2, 3, 1]}, brokers=3, seed=7) as lab:
         yield lab
         lab.settle()
         assert len(lab.partitions()) == 2
@@ -35,8 +34,7 @@ def unharmed() -> Iterator[Lab]:
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    with Lab(brokers=3, seed=7) as opened:
-        until_quiet(opened.create_topic, "orders", assignment={0: [1, 2, 3], 1: [2, 3, 1]})
+    with lab_of("orders", {0: [1, 2, 3], 1: [2, 3, 1]}, brokers=3, seed=7) as opened:
         yield opened
 
 
@@ -85,7 +83,6 @@ def test_the_seed_decides_who_is_first() -> None:
     assert winners == {1, 2, 3}
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_every_generation_runs(generation: str) -> None:
     with Lab(generation=generation) as lab:
         until_quiet(lab.create_topic, "orders", partitions=3, replication_factor=2)
@@ -150,8 +147,7 @@ def test_a_broker_leaves_in_vain(lab: Lab) -> None:
     until_quiet(lab.create_topic, "lonely", assignment={0: [1, 3]})
     until_quiet(lab.kill, 3)
     begun = lab.now
-    report = lab.shutdown(1)
-    assert report == ShutdownReport(3, (TopicPartition("lonely", 0),))
+    assert lab.shutdown(1) == ShutdownReport(3, (TopicPartition("lonely", 0),))
     assert 15 <= lab.now - begun < 16
     lab.settle()
     assert (lab.partition("lonely", 0).leader, lab.partition("lonely", 0).isr) == (-1, (1,))
@@ -215,8 +211,7 @@ def test_running_until_something_holds(prose: Prose, lab: Lab) -> None:
     lab.kill(1)
     lab.run_until(lambda lab: any(r.action == "elect" for r in lab.trace))
     assert lab.trace[-1].kind in ("partition", "request")
-    with prose.refused(ConditionNotMet):
-        lab.run_until(lambda lab: lab.brokers[1].state == "running", limit=5)
+    prose.refuses(ConditionNotMet, lab.run_until, lambda lab: lab.brokers[1].state == "running", limit=5)
     with Lab(brokers=1, settle=False) as silent, prose.refused(ConditionNotMet):
         silent.kill(1)
         silent.run_until(lambda lab: lab.controller is not None)
@@ -254,8 +249,7 @@ def test_stepping(lab: Lab) -> None:
 def test_what_never_ends_is_given_up(prose: Prose) -> None:
     with Lab(brokers=1) as lab:
         lab.kill(1)
-        with prose.refused(ConditionNotMet):
-            lab.settle(limit=1)
+        prose.refuses(ConditionNotMet, lab.settle, limit=1)
 
 
 # What is refused
@@ -273,23 +267,20 @@ def test_bad_input_is_one_clear_error(prose: Prose, unharmed: Lab, name: str, ar
 
 @tabled(ids=str)
 def test_a_lab_that_cannot_be(prose: Prose, options: dict[str, Any]) -> None:
-    with prose.refused(BadInput):
-        Lab(**options)
+    prose.refuses(BadInput, Lab, **options)
 
 
 def test_a_closed_lab_says_so(prose: Prose, lab: Lab) -> None:
     """Closing twice is harmless; what happened can still be looked at."""
     lab.close()
     lab.close()
-    with prose.refused(BadInput):
-        lab.settle()
+    prose.refuses(BadInput, lab.settle)
     assert len(lab.trace) > 100
     assert "Lab of Kafka" in repr(lab)
 
 
 def test_looking_for_what_is_not_there(prose: Prose, lab: Lab) -> None:
-    with prose.refused(UnknownName):
-        lab.partition("orders", 2)
+    prose.refuses(UnknownName, lab.partition, "orders", 2)
     for error in (UnknownName, KeyError):
         with prose.refused(error):
             lab.brokers[99]
@@ -388,15 +379,13 @@ def test_every_command_is_a_method_with_a_sentence() -> None:
 
 @tabled(ids=lambda v: v[:30])
 def test_a_story_that_cannot_be_played(prose: Prose, reported: str) -> None:
-    with prose.refused(BadInput):
-        Lab.replay(reported)
+    prose.refuses(BadInput, Lab.replay, reported)
 
 
 def test_a_story_is_text(prose: Prose, tmp_path: Path) -> None:
     path = tmp_path / "story.txt"
     path.write_bytes(b"lab brokers=1\n# caf\xe9\n")
-    with prose.refused(BadInput):
-        Lab.replay(path)
+    prose.refuses(BadInput, Lab.replay, path)
 
 
 def test_errors_are_one_family() -> None:
@@ -424,8 +413,7 @@ def test_the_stat_of_a_znode(prose: Prose) -> None:
         registered = lab.stat(f"/brokers/ids/{lab.controller.id}")
         assert registered.czxid == lab.world.brokers[lab.controller.id].epoch
         for path in ("/brokers/ids/9", "orders", 5):
-            with prose.refused(UnknownName):
-                lab.stat(path)
+            prose.refuses(UnknownName, lab.stat, path)
 
 
 def words(reader: object, line: str) -> object:

@@ -52,8 +52,7 @@ def test_what_cannot_be_measured_is_refused(prose: Prose, wrong: dict[str, Any])
     """With acks=0 there are no acknowledgements: an answer would come though the leader is dead."""
     with orders() as lab:
         story = lab.story
-        with prose.refused(BadInput):
-            longest_gap(lab, "orders", 0, 1, **wrong)
+        prose.refuses(BadInput, longest_gap, lab, "orders", 0, 1, **wrong)
         assert lab.story == story
 
 

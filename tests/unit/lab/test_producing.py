@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from labs import play, process_of, until_quiet
-from prose import Prose
+from labs import lab_of, play, process_of, until_quiet
+from prose import Prose, refuses
 
 from kafka_ctl import BadInput, Generation, Lab, TopicPartition, UnknownName
 from kafka_ctl.brokers.fetches import FetchRequest
@@ -20,9 +20,7 @@ CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable"
 
 def lab_with(replicas: list[int], generation: str | Generation = "2.0", config: dict[str, Any] | None = None) -> Lab:
     """A lab with one partition, orders-0, on these brokers."""
-    lab = Lab(brokers=3, generation=generation, seed=7, config=CLEAN | (config or {}))
-    until_quiet(lab.create_topic, "orders", assignment={0: replicas})
-    return lab
+    return lab_of("orders", {0: replicas}, brokers=3, generation=generation, seed=7, config=CLEAN | (config or {}))
 
 
 @pytest.fixture
@@ -45,7 +43,6 @@ def reported(lab: Lab, action: str) -> list[tuple[int | None, str | None]]:
     return [(r.broker, r.detail) for r in lab.trace if r.kind == "broker" and r.action == action]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_every_replica_gets_what_was_produced(prose: Prose, generation: str) -> None:
     with lab_with([1, 2, 3], generation) as lab:
         assert lab.log("orders", 0) == [] == lab.logs()
@@ -101,8 +98,7 @@ def test_too_few_in_sync_replicas_are_refused() -> None:
 
 
 def test_a_producer_learns_of_another_leader_by_an_error(lab: Lab) -> None:
-    lab.produce("orders", 0)
-    lab.kill(1)
+    play(lab, "produce orders 0; kill 1")
     assert lab.produce("orders", 0).error == "NETWORK_EXCEPTION"
     play(lab, "settle; start 1; settle")
     assert lab.partition("orders", 0).leader == 2
@@ -172,8 +168,7 @@ def test_without_a_leader_nothing_is_produced() -> None:
 
 
 def test_a_leader_that_stands_still_answers_nobody_in_time(lab: Lab) -> None:
-    lab.produce("orders", 0)
-    lab.pause(1, 60)
+    play(lab, "produce orders 0; pause 1 60")
     before = lab.now
     assert lab.produce("orders", 0).error == "REQUEST_TIMED_OUT"
     assert 30 <= lab.now - before <= 32
@@ -196,7 +191,6 @@ def restart_behind_a_leader_that_stands_still(generation: str | Generation) -> L
     return lab
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_truncation_to_the_high_watermark_loses_acknowledged_records(generation: str) -> None:
     """KIP-101 ended that: a follower drops nothing before it has asked its leader."""
     with restart_behind_a_leader_that_stands_still(generation) as lab:
@@ -209,14 +203,12 @@ def test_a_follower_ahead_of_its_leader_stops_rather_than_lose_records() -> None
     """KAFKA-3410: 0.10 with unclean election off."""
     with restart_behind_a_leader_that_stands_still("0.10") as lab:
         lab.settle()
-        assert [(r.broker, r.error) for r in lab.trace if r.action == "stopped" and r.error] == [
-            (1, "OFFSET_OUT_OF_RANGE")
-        ]
+        stopped = [(r.broker, r.error) for r in lab.trace.slice(action="stopped") if r.error]
+        assert stopped == [(1, "OFFSET_OUT_OF_RANGE")]
         assert lab.brokers[1].state == "down"
         assert values(lab)[1] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_unclean_election_loses_acknowledged_records(generation: str) -> None:
     """The one in sync dies, the one that lagged leads. What the first one had goes when it returns; in 0.10 only what
     makes it longer than its leader goes, and the two logs stay different (KIP-101)."""
@@ -237,8 +229,7 @@ def test_what_one_leader_acknowledged_alone_can_be_lost(lab: Lab) -> None:
     """`acks=1`: the follower had no time to copy it."""
     lab.disconnect(1, 2)
     assert lab.produce("orders", 0, acks=1).acknowledged
-    lab.kill(1)
-    lab.run_for(8)
+    play(lab, "kill 1; run_for 8")
     assert lab.partition("orders", 0).leader == 2
     play(lab, "heal; start 1; settle")
     assert values(lab) == {1: [], 2: []}
@@ -251,8 +242,7 @@ def test_who_may_join_the_isr(joins_early: bool) -> None:
     generation = Generation("2.0").but(joins_from_epoch_start=not joins_early)
     with lab_with([1, 2], generation) as lab:
         leader = process_of(lab, 1).as_leader
-        lab.disconnect(1, 2)
-        lab.produce("orders", 0, records=3, acks=1)
+        play(lab, "disconnect 1 2; produce orders 0 records=3 acks=1")
         tp = next(iter(leader.process.disk.logs))
         leader.lead(tp)
         leader.fetch(FetchRequest(tp, 2, offset=0))
@@ -261,7 +251,6 @@ def test_who_may_join_the_isr(joins_early: bool) -> None:
         assert leader.can_join_isr(tp, 2)
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_follower_joins_at_the_high_watermark(generation: str) -> None:
     """Of 50 records below it and 50 above it, each a fetch, only the first 50 must be copied before.
 
@@ -274,7 +263,6 @@ def test_a_follower_joins_at_the_high_watermark(generation: str) -> None:
         assert (steps.index("expand-isr"), steps.count("copy")) == (50, 100)
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_silent_follower_leaves_the_isr_when_there_is_something_it_lacks(generation: str) -> None:
     """In every generation, so that producers need not wait for ever; without records see KAFKA-7152."""
     with lab_with([1, 2], generation) as lab:
@@ -286,7 +274,6 @@ def test_a_silent_follower_leaves_the_isr_when_there_is_something_it_lacks(gener
         assert values(lab) == {1: [1], 2: [1]}
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_records_wait_while_a_new_isr_is_being_written(generation: str) -> None:
     """Without ZooKeeper that takes long: the producer gives up, and the records are appended then.
 
@@ -323,7 +310,6 @@ def test_two_runs_are_compared_by_their_records_as_well() -> None:
         assert differ["I4 nothing-acknowledged-is-lost orders-0"][0] is None
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_without_a_producer_there_are_no_logs(generation: str) -> None:
     with lab_with([1, 2, 3], generation) as lab:
         until_quiet(lab.kill, 1)
@@ -340,12 +326,9 @@ def test_a_lab_that_is_dropped_in_the_middle_warns_of_nothing(recwarn: pytest.Wa
 
 def test_what_cannot_be_produced_is_refused(prose: Prose, lab: Lab) -> None:
     reported = lab.story
-    with prose.refused(UnknownName):
-        lab.produce("orders", 7)
-    with pytest.raises(UnknownName, match="unknown partition 'nothing-0'"):
-        lab.log("nothing", 0)
+    prose.refuses(UnknownName, lab.produce, "orders", 7)
+    refuses(UnknownName, "unknown partition 'nothing-0'", lab.log, "nothing", 0)
     for wrong in ({"acks": 2}, {"acks": True}, {"records": 0}, {"records": 100_001}, {"size": -1}):
-        with prose.refused(BadInput):
-            lab.produce("orders", 0, **wrong)
+        prose.refuses(BadInput, lab.produce, "orders", 0, **wrong)
     assert lab.story == reported
     assert "produce" in COMMANDS

@@ -1,13 +1,12 @@
 """Partitions that are added: spread over the racks of the registered brokers, as `kafka-topics --alter` does it."""
 
 import pytest
-from labs import play, until_quiet
+from labs import lab_of, play, until_quiet
+from prose import refuses
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput
-from kafka_ctl.generation import GENERATIONS
 
-generations = pytest.mark.parametrize("generation", GENERATIONS)
 CASES = [
     ("a,a,b,b", [[1, 3], [3, 1]], {2: (2, 4), 3: (4, 1), 4: (1, 4), 5: (3, 1)}),
     (
@@ -23,19 +22,16 @@ CASES = [
 it was called as `addPartitions` calls it."""
 
 
-@generations
 @pytest.mark.parametrize(("racks", "topic", "added"), CASES, ids=[racks for racks, _, _ in CASES])
 def test_added_partitions_keep_racks_apart(
     generation: str, racks: str, topic: list[list[int]], added: dict[int, tuple[int, ...]]
 ) -> None:
     brokers = {id: None if rack == "-" else rack for id, rack in enumerate(racks.split(","), 1)}
-    with Lab(brokers=brokers, generation=generation, seed=1) as lab:
-        until_quiet(lab.create_topic, "orders", assignment=dict(enumerate(topic)))
+    with lab_of("orders", dict(enumerate(topic)), brokers=brokers, generation=generation, seed=1) as lab:
         until_quiet(lab.add_partitions, "orders", len(topic) + len(added))
         assert {p.partition: p.replicas for p in lab.partitions() if p.partition >= len(topic)} == added
 
 
-@generations
 def test_only_registered_brokers_count(generation: str) -> None:
     """Broker 3 is down: the pattern goes on with those that are there, though one rack is missing then."""
     with Lab(brokers={1: "a", 2: "a", 3: "b"}, generation=generation, seed=1) as lab:
@@ -44,12 +40,9 @@ def test_only_registered_brokers_count(generation: str) -> None:
         assert [p.replicas for p in lab.partitions()] == [(3, 1), (2, 1), (1, 2)]
 
 
-@generations
 def test_racks_that_only_some_brokers_have(generation: str) -> None:
     """Refused, and nothing is written; in Kafka's words, who has none at the end."""
-    with Lab(brokers={1: "a", 2: None, 3: "b"}, generation=generation, seed=1) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with lab_of("orders", {0: [1, 2]}, brokers={1: "a", 2: None, 3: "b"}, generation=generation, seed=1) as lab:
         before = lab.znodes()
-        with pytest.raises(BadInput, match=r"^Not all brokers have rack information.*none for 2$"):
-            lab.add_partitions("orders", 2)
+        refuses(BadInput, r"^Not all brokers have rack information.*none for 2$", lab.add_partitions, "orders", 2)
         assert {path for path in lab.znodes() if lab.znodes()[path] != before.get(path)} == set()

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from prose import refuses
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.lab.lab import Lab
@@ -46,8 +47,7 @@ def test_what_another_thread_asks_meanwhile_is_refused(name: str) -> None:
         lab.create_topic("t", 3, 2)
         lab.run_for(0.001)
         story, records = lab.story, len(lab.trace)
-        with pytest.raises(Exception, match="not hold"):
-            lab.run_until(from_another_thread, 0.5)
+        refuses(Exception, "not hold", lab.run_until, from_another_thread, 0.5)
         assert "another thread" in str(refusals[0])
         assert lab.story.startswith(story)
         assert [line.split()[0] for line in lab.story[len(story) :].splitlines()] == ["run_for"]

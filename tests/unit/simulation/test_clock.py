@@ -5,7 +5,7 @@ import threading
 from contextlib import suppress
 
 import pytest
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import ConditionNotMet
@@ -105,8 +105,7 @@ def test_settle_gives_up(prose: Prose, clock: VirtualClock) -> None:
             await clock.sleep(1)
 
     clock.spawn(forever())
-    with prose.refused(ConditionNotMet):
-        clock.settle(10)
+    prose.refuses(ConditionNotMet, clock.settle, 10)
     assert clock.now() == 10
     assert LIMIT == 3600
 
@@ -124,16 +123,14 @@ def test_run_raises_what_the_coroutine_raises(clock: VirtualClock) -> None:
         await clock.sleep(1)
         raise ValueError("broken")
 
-    with pytest.raises(ValueError, match="broken"):
-        clock.run(work())
+    refuses(ValueError, "broken", clock.run, work())
 
 
 def test_waiting_for_nothing_is_noticed(prose: Prose, clock: VirtualClock) -> None:
     async def work() -> None:
         await clock.loop.create_future()
 
-    with prose.refused(ConditionNotMet):
-        clock.run(work())
+    prose.refuses(ConditionNotMet, clock.run, work())
 
 
 def test_a_failed_task_comes_to_light(clock: VirtualClock, log: list[object]) -> None:
@@ -145,8 +142,7 @@ def test_a_failed_task_comes_to_light(clock: VirtualClock, log: list[object]) ->
 
     clock.spawn(broken())
     clock.later(2, log.append, "later")
-    with pytest.raises(ZeroDivisionError, match="in the background"):
-        clock.settle()
+    refuses(ZeroDivisionError, "in the background", clock.settle)
     clock.settle()
     assert log == ["later"]
 
@@ -279,13 +275,10 @@ def test_real_time(prose: Prose) -> None:
         assert clock.run(work()) == "done"
         assert clock.call(lambda: 7) == 7
         assert log == ["slept"]
-        with pytest.raises(ValueError, match="broken"):
-            clock.run(broken())
+        refuses(ValueError, "broken", clock.run, broken())
         clock.call(lambda: clock.spawn(broken()))
-        with pytest.raises(ValueError, match="broken"):
-            clock.wait(lambda: False, 5)
-        with prose.refused(ConditionNotMet):
-            clock.wait(lambda: False, 0.05)
+        refuses(ValueError, "broken", clock.wait, lambda: False, 5)
+        prose.refuses(ConditionNotMet, clock.wait, lambda: False, 0.05)
     finally:
         clock.close()
 

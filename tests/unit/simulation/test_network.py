@@ -2,7 +2,6 @@
 
 import math
 
-import pytest
 from labs import until_quiet
 
 from kafka_ctl import Lab
@@ -10,7 +9,6 @@ from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.requests import LeaderAndIsrRequest, PartitionState
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_a_leader_that_is_a_broker_of_others(generation: str) -> None:
     """Its follower goes on: no broker of a lab is reached by it."""
     tp, state = TopicPartition("orders", 0), PartitionState(LeaderAndIsr(77, (77, 1), 0, 0, 1), (77, 1))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from prose import Prose
+from prose import Prose, refuses
 from wire_clients import eventually
 
 from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable, UnknownName
@@ -70,8 +70,7 @@ def test_a_leader_dies_in_mid_write(cluster: KafkaCluster) -> None:
     cluster.wait_until(lambda: cluster.lab.partition("orders", 0).leader not in (leader, -1))
     assert cluster.lab.story.splitlines()[-1] == f"kill {leader}"
     cluster.assert_kept("orders", ["v0", "v1"])
-    with pytest.raises(AssertionError, match=r"lost 1 of 2 .* b'v2'"):
-        cluster.assert_kept("orders", ["v0", "v2"])
+    refuses(AssertionError, r"lost 1 of 2 .* b'v2'", cluster.assert_kept, "orders", ["v0", "v2"])
     assert [record.offset for record in cluster.records("orders")] == [0, 1]
 
 
@@ -191,34 +190,27 @@ def test_nobody_alive_can_lead(cluster: KafkaCluster, prose: Prose, monkeypatch:
     for broker in (1, 2, 3):
         cluster.kill(broker)
     for call in (lambda: cluster.leader("orders"), lambda: cluster.assert_kept("orders", ["v"])):
-        with prose.refused(ConditionNotMet):
-            call()
+        prose.refuses(ConditionNotMet, call)
 
 
 def test_what_cannot_be_kept_is_refused(cluster: KafkaCluster, prose: Prose) -> None:
     """A topic that there is not, and one text instead of a list, which would be taken letter by letter."""
-    with prose.refused(UnknownName):
-        cluster.assert_kept("order", [])
+    prose.refuses(UnknownName, cluster.assert_kept, "order", [])
     for values in ("order-1", b"order-1", 7, [1], [["order-1"]], [bytearray()]):
-        with prose.refused(BadInput):
-            cluster.assert_kept("orders", values)
+        prose.refuses(BadInput, cluster.assert_kept, "orders", values)
 
 
 def test_arguments_that_exclude_each_other_are_refused(cluster: KafkaCluster, prose: Prose, tmp_path: Path) -> None:
     """A broker and a connection; a story and what its first line has; ports that are none."""
     for wrong in ({"target": 2}, {"source": 2}, {"source": 1, "target": 2}):
-        with prose.refused(BadInput):
-            cluster.cut(broker=1, **wrong)
-        with prose.refused(BadInput):
-            cluster.delay(1, broker=1, **wrong)
+        prose.refuses(BadInput, cluster.cut, broker=1, **wrong)
+        prose.refuses(BadInput, cluster.delay, 1, broker=1, **wrong)
     story = tmp_path / "story.txt"
     story.write_text("lab brokers=1 generation=2.0\n")
     for options in ({"brokers": 5}, {"generation": "2.0"}, {"config": {}}, {"port": 65536}, {"port": "9092"}):
-        with prose.refused(BadInput):
-            KafkaCluster(story=story, **options)
+        prose.refuses(BadInput, KafkaCluster, story=story, **options)
     for port in (-1, 65534, 99999, True):
-        with prose.refused(BadInput):
-            KafkaCluster(port=port)
+        prose.refuses(BadInput, KafkaCluster, port=port)
 
 
 def test_port_0_is_a_free_one() -> None:
@@ -228,27 +220,17 @@ def test_port_0_is_a_free_one() -> None:
 
 def test_what_cannot_be_is_refused(cluster: KafkaCluster, prose: Prose) -> None:
     """With what is allowed."""
-    with prose.refused(BadInput):
-        cluster.errors("Produce", "NONE")
-    with pytest.raises(UnknownName, match="unknown call 'kil'"):
-        cluster.do("kil", broker=1)
-    with pytest.raises(BadInput, match="the call is"):
-        cluster.do("kill", brokr=1)
-    with pytest.raises(UnknownName, match="known: 1, 2, 3"):
-        cluster.throttle(9, 1)
-    with pytest.raises(UnknownName, match="kind of request 'Produc'"):
-        cluster.errors("Produc", NOT_LEADER)
-    with pytest.raises(UnknownName, match="error of Kafka"):
-        cluster.errors("Produce", "NOT_LEADR")
-    with pytest.raises(BadInput, match="source and a target"):
-        cluster.cut()
-    with pytest.raises(BadInput, match="brokers"):
-        KafkaCluster(brokers=0)
+    prose.refuses(BadInput, cluster.errors, "Produce", "NONE")
+    refuses(UnknownName, "unknown call 'kil'", cluster.do, "kil", broker=1)
+    refuses(BadInput, "the call is", cluster.do, "kill", brokr=1)
+    refuses(UnknownName, "known: 1, 2, 3", cluster.throttle, 9, 1)
+    refuses(UnknownName, "kind of request 'Produc'", cluster.errors, "Produc", NOT_LEADER)
+    refuses(UnknownName, "error of Kafka", cluster.errors, "Produce", "NOT_LEADR")
+    refuses(BadInput, "source and a target", cluster.cut)
+    refuses(BadInput, "brokers", KafkaCluster, brokers=0)
     for config in (5, [1]):
-        with pytest.raises(BadInput, match="a config cannot be"):
-            KafkaCluster(config=config)
-    with pytest.raises(AssertionError, match="lost 1 of 1"):
-        cluster.assert_kept("orders", ["\ud800"])
+        refuses(BadInput, "a config cannot be", KafkaCluster, config=config)
+    refuses(AssertionError, "lost 1 of 1", cluster.assert_kept, "orders", ["\ud800"])
 
 
 def test_fixed_ports_and_a_story(tmp_path: Path) -> None:
@@ -260,5 +242,4 @@ def test_fixed_ports_and_a_story(tmp_path: Path) -> None:
     with KafkaCluster(story=story, port=port) as cluster:
         assert cluster.bootstrap_servers == f"127.0.0.1:{port},127.0.0.1:{port + 1}"
         assert cluster.lab.generation.name == "2.0" and len(cluster.lab.partitions()) == 2
-        with pytest.raises(Unavailable, match=rf"port {port} of .*; port 0 "):
-            KafkaCluster(port=port)
+        refuses(Unavailable, rf"port {port} of .*; port 0 ", KafkaCluster, port=port)

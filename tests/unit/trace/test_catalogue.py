@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from prose import refuses
 from tree import package
 
 from kafka_ctl.controller import events
@@ -52,10 +53,8 @@ def test_whatever_is_recorded_has_a_row() -> None:
     """What calls name, what the tables and events are called, and what a template renders."""
     moves = {("partition", move.action) for table in PARTITION.values() for move in table.rows}
     moves |= {("replica", move.action) for table in REPLICA.values() for move in table.rows}
-    own = {
-        ("event", name) for name, each in vars(events).items() if isinstance(each, type) and each is not events.Event
-    }
-    own = {(kind, name) for kind, name in own if issubclass(getattr(events, name), events.Event)}
+    classes = {name: made for name, made in vars(events).items() if isinstance(made, type) and made is not events.Event}
+    own = {("event", name) for name, made in classes.items() if issubclass(made, events.Event)}
     found = {*recorded(), *moves, *own}
     assert len(found) > 150
     assert sorted(found - rows().keys() - {("violation", ANY)}) == []
@@ -140,8 +139,7 @@ def test_what_has_no_row_is_no_error() -> None:
 
 def test_a_line_that_means_nothing_is_named() -> None:
     """With the word at its beginning."""
-    with pytest.raises(ValueError, match="'sayz'"):
-        parse("== actions\n[zk] operations\n  get | path\n    sayz Hello.\n")
+    refuses(ValueError, "'sayz'", parse, "== actions\n[zk] operations\n  get | path\n    sayz Hello.\n")
 
 
 def test_lines_continue_and_names_stand_for_texts() -> None:

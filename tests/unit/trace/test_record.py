@@ -18,14 +18,12 @@ def eventful(generation: str) -> Lab:
     """A run with something of everything."""
     lab = Lab(brokers=4, generation=generation, seed=11, config={"delete.topic.enable": True})
     until_quiet(lab.create_topic, "orders", partitions=4, replication_factor=3)
-    lab.kill(lab.controller.id)
-    lab.settle()
+    until_quiet(lab.kill, lab.controller.id)
     until_quiet(lab.shutdown, next(id for id, b in lab.brokers.items() if b.state == "running" and not b.is_controller))
     for broker, view in lab.brokers.items():
         if view.state == "down":
             lab.start(broker)
-    lab.settle()
-    lab.expire_session(1)
+    play(lab, "settle; expire_session 1")
     until_quiet(lab.lag, lab.partition("orders", 0).isr[-1], "orders", 0)
     until_quiet(lab.reassign, {("orders", 1): [4, 1, 2]})
     play(lab, "elect_preferred; settle; bounce 3; settle; delete_topic orders; run_for 20")

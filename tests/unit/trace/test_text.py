@@ -116,8 +116,7 @@ def test_a_story_does_not_leave_out(record: Record) -> None:
 
 
 def test_an_unknown_level_names_the_known_ones(prose: Prose) -> None:
-    with prose.refused(UnknownName):
-        text([], "loud")
+    prose.refuses(UnknownName, text, [], "loud")
     assert LEVELS == ("story", "all")
 
 

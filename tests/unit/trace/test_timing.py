@@ -9,10 +9,9 @@ from xml.etree import ElementTree
 
 import pytest
 from labs import until_quiet
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import BadInput, Costs, Generation, Lab
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace.timing import Timing, timing
 from kafka_ctl_course.figures.lanes import lanes
 
@@ -48,13 +47,11 @@ def test_the_same_work_waits_for_less(generation: str | Generation, known: float
 
 def test_a_moment_that_is_not_there_is_an_error(prose: Prose) -> None:
     with Lab() as lab:
-        with pytest.raises(BadInput, match="'expired'"):
-            timing(lab.trace, "expired")
+        refuses(BadInput, "'expired'", timing, lab.trace, "expired")
         for broker in lab.brokers:
             lab.kill(broker)
         lab.settle()
-        with prose.refused(BadInput):
-            timing(lab.trace, "expired", lab.trace.slice(action="expired")[-1].seq)
+        prose.refuses(BadInput, timing, lab.trace, "expired", lab.trace.slice(action="expired")[-1].seq)
 
 
 def test_lanes_have_one_zero(prose: Prose) -> None:
@@ -66,8 +63,7 @@ def test_lanes_have_one_zero(prose: Prose) -> None:
     assert "3 elections" in repr(drawing) and "leaders known 1.4 ms" in repr(drawing)
     assert drawing.svg.count("v-5.5") > 20 and drawing.svg.count("<circle") == 3 + 1
     assert lanes(runs, until=1).svg.count("<circle") < 4
-    with prose.refused(BadInput):
-        lanes({})
+    prose.refuses(BadInput, lanes, {})
 
 
 def test_a_run_without_a_new_leader_says_so() -> None:
@@ -101,7 +97,6 @@ def death_and_return(generation: str, partitions: int) -> tuple[float, float]:
         return died / partitions, back / partitions
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_return_is_work_for_each_partition_as_a_death_is(generation: str) -> None:
     """However many there are: four times as many cost four times as much."""
     few, many = (death_and_return(generation, partitions) for partitions in (60, 240))

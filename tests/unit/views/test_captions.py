@@ -6,7 +6,6 @@ from labs import until_quiet
 from prose import Prose
 
 from kafka_ctl import Lab
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace import KINDS, Record
 from kafka_ctl.views.captions import SENTENCES, TRACED, caption, listed
 from kafka_ctl.views.frames import film
@@ -104,7 +103,6 @@ def test_a_broker_writes_as_a_controller_or_as_a_leader(prose: Prose) -> None:
         prose(caption([refused], [event, refused]))
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_partition_goes_with_its_topic_or_with_its_leader(prose: Prose, generation: str) -> None:
     """The records before the move tell a deletion from a dead leader."""
     with Lab(brokers=2, generation=generation, seed=1, config={"delete.topic.enable": True}) as lab:

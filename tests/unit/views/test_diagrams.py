@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 from filmed import NASTY, every_kind
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import PARTITION
@@ -41,8 +41,7 @@ def test_a_changed_svg_is_stale_only_where_its_bytes_are_sure(tmp_path: Path, mo
 
 
 def test_no_folder_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no folder"):
-        diagrams.check(tmp_path / "none")
+    refuses(BadInput, "no folder", diagrams.check, tmp_path / "none")
 
 
 @pytest.mark.parametrize("table", [*PARTITION.values(), *REPLICA.values()], ids=lambda t: f"{t.name}-{t.kafka}")

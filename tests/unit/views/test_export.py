@@ -13,7 +13,7 @@ import pytest
 from browser import needs_chromium
 from filmed import NASTY, every_kind, failover
 from labs import play, until_quiet
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput, Unavailable
@@ -252,13 +252,11 @@ def test_the_epoch_is_shown_when_it_has_been_raised() -> None:
 
 
 def test_export_of_several_views() -> None:
-    made = [film(failover(), view) for view in ("cluster", "cluster")]
-    assert len(payload(made)["views"]) == 2
+    assert len(payload([film(failover(), view) for view in ("cluster", "cluster")])["views"]) == 2
 
 
 def test_an_unknown_ending_is_reported(prose: Prose, tmp_path: Path) -> None:
-    with prose.refused(BadInput):
-        export(failover(), tmp_path / "film.mp4")
+    prose.refuses(BadInput, export, failover(), tmp_path / "film.mp4")
 
 
 def test_one_step_is_the_picture_that_the_player_has(tmp_path: Path, prose: Prose) -> None:
@@ -270,8 +268,7 @@ def test_one_step_is_the_picture_that_the_player_has(tmp_path: Path, prose: Pros
             drawn = static_svg(shown, step, legend=False)
             assert lab.export(tmp_path / "step.svg", step=step).read_text(encoding="utf-8") == drawn
         for name, wrong in (("step.svg", len(shown)), ("step.svg", "12"), ("step.gif", 12)):
-            with prose.refused(BadInput):
-                lab.export(tmp_path / name, step=wrong)
+            prose.refuses(BadInput, lab.export, tmp_path / name, step=wrong)
 
 
 @needs_chromium
@@ -329,5 +326,4 @@ def test_without_a_browser_the_cure_is_reported(draw: object, monkeypatch: pytes
     pytest.importorskip("playwright")
     pytest.importorskip("PIL") if draw is gif else None
     monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(Unavailable, match="Chromium"):
-        draw([film(every_kind())])
+    refuses(Unavailable, "Chromium", draw, [film(every_kind())])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from filmed import every_kind, failover, sixty
 from labs import play, until_quiet
-from prose import Prose
+from prose import Prose, refuses
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput, UnknownName
@@ -173,8 +173,7 @@ def test_part_of_a_trace_can_be_filmed(prose: Prose) -> None:
     assert made.frames[1].seqs == (kill,)
     assert "gone" not in made.looks(0)["star:orders-0"].styles
     assert len(film(trace, start=len(trace))) == 1
-    with prose.refused(BadInput):
-        film(trace, start=10**9)
+    prose.refuses(BadInput, film, trace, start=10**9)
 
 
 def test_views_can_keep_step() -> None:
@@ -199,14 +198,10 @@ def test_every_step_of_sixty_partitions_has_a_frame(view: str) -> None:
 
 
 def test_wrong_calls_are_reported(prose: Prose) -> None:
-    with prose.refused(UnknownName):
-        film(failover(), "clutser")
-    with pytest.raises(UnknownName, match="unknown view"):
-        relevant_to(["cluster", "x"])
-    with pytest.raises(BadInput, match="no records"):
-        film(Trace())
-    with pytest.raises(BadInput, match="limit"):
-        film(failover(), limit=0)
+    prose.refuses(UnknownName, film, failover(), "clutser")
+    refuses(UnknownName, "unknown view", relevant_to, ["cluster", "x"])
+    refuses(BadInput, "no records", film, Trace())
+    refuses(BadInput, "limit", film, failover(), limit=0)
 
 
 def test_a_union_keeps_what_has_gone() -> None:
@@ -247,8 +242,7 @@ def test_a_controller_whose_process_has_ended_is_none(again: bool) -> None:
         first = lab.controller.id
         play(lab, f"kill {first}; start {first}; run_for 1" if again else f"kill {first}; run_for 1")
         made = film(lab.trace)
-    logged = made.frames[-1].picture.summary
-    assert logged.startswith(f"No controller: /controller names broker {first}, ")
+    assert made.frames[-1].picture.summary.startswith(f"No controller: /controller names broker {first}, ")
 
 
 def test_a_partition_without_a_leader_yet_is_named() -> None:
@@ -286,8 +280,7 @@ def test_the_context_names_what_is_under_way() -> None:
         play(lab, "kill 4; run_for 10; delete_topic old; run_for 1")
         reported = context(ClusterModel().apply_all(lab.trace.records))
         assert reported["Live"] == "1, 2, 3" and reported["Reassigned"] == "orders-0" and reported["Deleted"] == "old"
-        made = film(lab.trace, "queue")
-        assert "Deleted: old." in made.frames[-1].picture.summary
+        assert "Deleted: old." in film(lab.trace, "queue").frames[-1].picture.summary
         lab.shutdown(3)
         texts = [look.texts for _, look in film(lab.trace, "queue").tracks["context:1"]]
         assert ("Shutting down", "3", "") in texts

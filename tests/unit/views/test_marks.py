@@ -28,25 +28,20 @@ def test_a_mark_is_the_first_step_that_it_fits() -> None:
 @tabled(ids=source)
 def test_a_mark_that_cannot_be_is_reported(prose: Prose, marks: Any) -> None:
     trace = failover()
-    with prose.refused(BadInput):
-        find_marks(film(trace), list(trace), marks)
+    prose.refuses(BadInput, find_marks, film(trace), list(trace), marks)
 
 
 def test_an_index_that_is_no_mark_is_reported(prose: Prose) -> None:
-    with prose.refused(BadInput):
-        player(failover(), marks={"kill": "is killed"}, index="is kiled")
+    prose.refuses(BadInput, player, failover(), marks={"kill": "is killed"}, index="is kiled")
 
 
 def test_prose_is_text_but_for_its_links(prose: Prose) -> None:
     html = prose_html("A <b>\n\n[the end & all](#step-end), [x](http://y).", {"end": 3})
     prose(html)
     for link in ("#step-begin", "#end"):
-        with prose.refused(BadInput):
-            prose_html(f"[x]({link})", {"end": 3})
+        prose.refuses(BadInput, prose_html, f"[x]({link})", {"end": 3})
 
 
 def test_marks_are_for_pages(prose: Prose, tmp_path: Path) -> None:
-    with prose.refused(BadInput):
-        export(failover(), tmp_path / "film.svg", marks={"kill": "is killed"})
-    with prose.refused(BadInput):
-        export(failover(), tmp_path / "film.html", prose=5)
+    prose.refuses(BadInput, export, failover(), tmp_path / "film.svg", marks={"kill": "is killed"})
+    prose.refuses(BadInput, export, failover(), tmp_path / "film.html", prose=5)

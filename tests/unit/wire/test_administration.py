@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from labs import by_hand, until_quiet
+from labs import by_hand, play, until_quiet
 from wire_clients import Asking, eventually, fetch_of, listening
 
 from kafka_ctl import Lab
@@ -58,9 +58,7 @@ def test_records_are_deleted_and_read_from_where_the_log_begins(lab: Lab) -> Non
         parts = [{"partition_index": 0, "offset": offset}, {"partition_index": 9, "offset": 0}]
         topics = [{"name": "orders", "partitions": parts}, {"name": "kept", "partitions": [parts[0]]}]
         answer = ask(lab, 1, "DeleteRecords", version, topics=topics, timeout=20_000)
-        found = {
-            (topic["name"], part["partition_index"]): part for topic in answer["topics"] for part in topic["partitions"]
-        }
+        found = {(topic["name"], p["partition_index"]): p for topic in answer["topics"] for p in topic["partitions"]}
         assert (found["orders", 0]["low_watermark"], found["orders", 0]["error_code"]) == (offset, 0)
         errors = [name_of(found[key]["error_code"]) for key in (("orders", 9), ("kept", 0))]
         assert errors == ["UNKNOWN_TOPIC_OR_PARTITION", "POLICY_VIOLATION"]
@@ -147,9 +145,7 @@ def test_a_new_leader_does_not_know_where_consumers_may_be(generation: str, late
     """
     with listening(generation, config={"replica.lag.time.max.ms": 60_000}) as lab:
         until_quiet(lab.create_topic, "ends", assignment={0: [1, 2, 3]})
-        until_quiet(lab.produce, "ends", 0)
-        lab.slow(3, 60)
-        lab.produce("ends", 0, acks=1)
+        play(lab, "produce ends 0; settle; slow 3 60; produce ends 0 acks=1")
         eventually(lambda: lab.log("ends", 0)[1].end == 2, "the other follower has it")
         lab.kill(1)
         eventually(lambda: ("ends", 0) in lab.brokers[2].leads)
@@ -164,7 +160,6 @@ def test_a_new_leader_does_not_know_where_consumers_may_be(generation: str, late
         eventually(lambda: listed(lab, last, -1, leader=2)["offset"] == 2)
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_where_a_log_ends(generation: str) -> None:
     """For a consumer at the high watermark; version 0 has the first offset of the segment behind it.
 
@@ -176,8 +171,7 @@ def test_where_a_log_ends(generation: str) -> None:
         for version in versions(lab, "ListOffsets")[4:]:
             found = [listed(lab, version, time) for time in (5, -1, -2)]
             assert [(part["offset"], part["leader_epoch"]) for part in found] == [(-1, -1), (0, 0), (0, 0)]
-        lab.slow(2, 60)
-        lab.produce("ends", 0, acks=1)
+        play(lab, "slow 2 60; produce ends 0 acks=1")
         for version in versions(lab, "ListOffsets"):
             found = [listed(lab, version, -1, replica) for replica in (-1, 2, -2)]
             assert [part["offset"] if version else part["old_style_offsets"][0] for part in found] == [0, 1, 1]
@@ -364,10 +358,8 @@ def test_loggers_have_levels(lab: Lab) -> None:
     assert altered(lab, 8, "1", ("kafka.controller", 1, None)) == (None, None)
     assert described(lab, 2, 8, "1")["kafka.controller"]["value"] == "INFO"
     where = "Invalid config value for resource ConfigResource(type=BROKER_LOGGER, name='1'): "
-    assert altered(lab, 8, "1", ("nonsense", 0, "DEBUG")) == (
-        "INVALID_REQUEST",
-        where + "Logger nonsense does not exist!",
-    )
+    refused = altered(lab, 8, "1", ("nonsense", 0, "DEBUG"))
+    assert refused == ("INVALID_REQUEST", where + "Logger nonsense does not exist!")
     assert altered(lab, 8, "1", ("root", 0, "LOUD"))[1].startswith(where + "Cannot set the log level of root to LOUD")
     refused = altered(lab, 8, "1", ("root", 1, None))
     assert refused == ("INVALID_REQUEST", "Removing the log level of the root logger is not allowed")
@@ -475,13 +467,10 @@ def test_offsets_are_deleted_but_not_of_topics_that_are_read(lab: Lab) -> None:
     assert [deleted(""), deleted("nobody")] == ["INVALID_GROUP_ID", "GROUP_ID_NOT_FOUND"]
     assert deleted("some", broker=2) == "NOT_COORDINATOR"
     eventually(lambda: deleted("some") == [None, None, "UNKNOWN_TOPIC_OR_PARTITION"])
-    left = ask(lab, 1, "OffsetFetch", 2, group_id="some", topics=None)["topics"]
-    assert [(topic["name"], [part["partition_index"] for part in topic["partitions"]]) for topic in left] == [
-        ("orders", [1])
-    ]
+    (left,) = ask(lab, 1, "OffsetFetch", 2, group_id="some", topics=None)["topics"]
+    assert (left["name"], [part["partition_index"] for part in left["partitions"]]) == ("orders", [1])
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_offsets_go_with_their_topic(generation: str) -> None:
     """Whoever deletes it; a DeleteTopics that does not wait is answered with a timeout.
 
@@ -511,7 +500,6 @@ def test_offsets_go_with_their_topic(generation: str) -> None:
         assert kept() == [-1]
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_topics_that_may_not_be_deleted(generation: str) -> None:
     """Before KIP-322 no broker looks at the setting: the controller removes the request, whose time runs out.
 

@@ -277,7 +277,6 @@ def test_damaged_requests_do_no_harm(lab: Lab) -> None:
     assert encode(message_type(18, 0).body, {}) == b""
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_a_response_that_cannot_be_sent_ends_its_connection_only(generation: str) -> None:
     """A name grows threefold when it is decoded, and is then too long for a text of the protocol."""
     frame = struct.pack(">ihhihih", 16 + 20_000, 3, 1, 1, -1, 1, 20_000) + b"\xff" * 20_000

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pyarrow
 import pytest
-from prose import Prose, source
+from prose import Prose, refuses, source
 from tables import tabled
 from wire_fuzz import damaged
 
@@ -25,7 +25,7 @@ from kafka_ctl.wire.annotated import Annotated, annotate, show_records
 from kafka_ctl.wire.batches import CODEC_AT, NO_TIMESTAMP, Record, TooLarge, read_messages, write_messages
 from kafka_ctl.wire.client import read_answer, request
 from kafka_ctl.wire.codec import Malformed, decode, decode_message, encode, encode_message
-from kafka_ctl.wire.schema import REQUEST, RESPONSE, Field, MessageType, Schema, api_key, message_type, versions
+from kafka_ctl.wire.schema import REQUEST, RESPONSE, Field, Schema, api_key, message_type, versions
 from kafka_ctl.wire.versions import VERSIONS, announced, sent_version
 
 SPOKEN = [(api_key(name), name) for name in VERSIONS]
@@ -255,9 +255,7 @@ def test_records_are_checked_as_they_are_read() -> None:
         small = turn % 2 == 0
         given = [random_record(number, rng) for number in range(rng.randrange(1, 4))]
         if small:
-            given = [
-                Record(number, 5, rng.choice((None, b"key")), b"v" * rng.choice((0, 3, 70))) for number in range(3)
-            ]
+            given = [Record(n, 5, rng.choice((None, b"key")), b"v" * rng.choice((0, 3, 70))) for n in range(3)]
         given = [record._replace(offset=record.offset + rng.choice((0, 0, 64, 8192, 1 << 20))) for record in given]
         body = b"".join(batches.write_record(record, 0, 5) for record in given)
         if rng.random() < 0.7:
@@ -306,8 +304,7 @@ def test_every_compression_is_read(codec: str, prose: Prose) -> None:
     for wrong in (b"?" * 40, packed[: len(packed) // 2]):
         with pytest.raises(Malformed):
             batches.unpack(name, wrong)
-    with prose.refused(BadInput):
-        batches.unpack("unknown", packed)
+    prose.refuses(BadInput, batches.unpack, "unknown", packed)
 
 
 @pytest.mark.parametrize("codec", CODECS[:-1])
@@ -323,14 +320,7 @@ def test_compressed_messages_are_read(codec: str, magic: int, prose: Prose) -> N
     assert read_messages(bytes(wrapped)) == records
     wrapped[CODEC_AT] = 4
     wrapped[12:16] = struct.pack(">I", zlib.crc32(wrapped[batches.MAGIC_AT :]))
-    with prose.refused(BadInput):
-        read_messages(bytes(wrapped))
-
-
-def read_anyhow(kind: MessageType, data: bytes) -> None:
-    """Read what may be no message."""
-    with contextlib.suppress(Malformed):
-        decode(kind.body, data)
+    prose.refuses(BadInput, read_messages, bytes(wrapped))
 
 
 def test_damaged_messages_are_refused_and_nothing_else() -> None:
@@ -341,17 +331,16 @@ def test_damaged_messages_are_refused_and_nothing_else() -> None:
             kind = message_type(key, version)
             data = encode(kind.body, filled(kind.body, rng)) or b"\0"
             for _ in range(20):
-                read_anyhow(kind, damaged(data, rng))
+                with contextlib.suppress(Malformed):
+                    decode(kind.body, damaged(data, rng))
     for _ in range(500):
         batch = batches.write_batch(
             [Record(n, n, None, b"value") for n in range(3)], codec=rng.choice(("none", "gzip"))
         )
         bad = damaged(batch, rng)
-        try:
+        with contextlib.suppress(Malformed):
             for _, raw in batches.split(bad):
                 batches.read_records(batches.read_batch(raw))
-        except Malformed:
-            pass
         show_records(bad)
         damaged_request = damaged(produce_v6(), rng)
         with contextlib.suppress(BadInput):
@@ -361,22 +350,16 @@ def test_damaged_messages_are_refused_and_nothing_else() -> None:
 def test_more_elements_than_any_lab_has_are_refused(prose: Prose) -> None:
     """Before they are made: 20 MB of empty names would become gigabytes."""
     many = 10_000_000
-    with prose.refused(Malformed):
-        decode(message_type(3, 1).body, struct.pack(">i", many) + bytes(2 * many))
+    prose.refuses(Malformed, decode, message_type(3, 1).body, struct.pack(">i", many) + bytes(2 * many))
 
 
 def test_wrong_bytes_are_explained(prose: Prose) -> None:
     """Text sent to a broker's port, and a version that there is not."""
-    with prose.refused(BadInput):
-        annotate(b"GET / HTTP/1.1\r\n\r\n")
-    with pytest.raises(BadInput, match="TLS"):
-        annotate("16030100 00000000 0000")
-    with pytest.raises(UnknownName, match="version of ControlledShutdown 9"):
-        annotate("0007 0009 00000005 0002 6331")
-    with pytest.raises(BadInput, match="hexadecimal"):
-        annotate("no digits")
-    with pytest.raises(BadInput, match="--version 1 or version=1"):
-        annotate("0000", "Metadata")
+    prose.refuses(BadInput, annotate, b"GET / HTTP/1.1\r\n\r\n")
+    refuses(BadInput, "TLS", annotate, "16030100 00000000 0000")
+    refuses(UnknownName, "version of ControlledShutdown 9", annotate, "0007 0009 00000005 0002 6331")
+    refuses(BadInput, "hexadecimal", annotate, "no digits")
+    refuses(BadInput, "--version 1 or version=1", annotate, "0000", "Metadata")
     assert show_records("00").title == "records, 1 byte"
 
 
@@ -440,8 +423,7 @@ def test_the_directories_of_copies_and_of_future_copies() -> None:
 
 
 def test_less_than_a_request_is_refused(prose: Prose) -> None:
-    with prose.refused(BadInput):
-        annotate("00030001")
+    prose.refuses(BadInput, annotate, "00030001")
 
 
 def test_the_command_takes_a_message_apart(capsys: pytest.CaptureFixture[str]) -> None:
@@ -492,30 +474,23 @@ def test_a_request_refuses_a_value_of_another_type(prose: Prose) -> None:
         ("SyncGroup", {"assignments": [{"member_id": "a", "assignment": "text"}]}),
         ("SyncGroup", {"assignments": [{"member_id": "a", "assignment": 5}]}),
     ):
-        with prose.refused(BadInput):
-            request(api, 0, fields)
+        prose.refuses(BadInput, request, api, 0, fields)
 
 
 @pytest.mark.parametrize("names", ["abc", b"abc", 5, {"a": 1}], ids=source)
 def test_a_request_refuses_what_is_no_list(prose: Prose, names: object) -> None:
     """A text would be an array of its characters."""
-    with prose.refused(BadInput):
-        request("DeleteTopics", 1, {"topic_names": names, "timeout": 0})
+    prose.refuses(BadInput, request, "DeleteTopics", 1, {"topic_names": names, "timeout": 0})
 
 
 def test_a_request_refuses_unknown_fields(prose: Prose) -> None:
     """Also deep inside, those of other versions, and what is no structure where one has to be."""
-    with prose.refused(UnknownName):
-        request("Produce", 2, {"nonsense": 1})
+    prose.refuses(UnknownName, request, "Produce", 2, {"nonsense": 1})
     with prose.refused(UnknownName):
         request("Produce", 2, {"topic_data": [{"topic": "t", "data": [{"partition": 1, "records_set": b""}]}]})
-    with prose.refused(UnknownName):
-        request("Produce", 2, {"transactional_id": None})
+    prose.refuses(UnknownName, request, "Produce", 2, {"transactional_id": None})
     for odd in ("orders", "", b""):
-        with prose.refused(BadInput):
-            request("Produce", 2, {"topic_data": odd})
-    with prose.refused(BadInput):
-        request("Produce", 2, {"topic_data": [{"topic": "t", "name": "t"}]})
+        prose.refuses(BadInput, request, "Produce", 2, {"topic_data": odd})
+    prose.refuses(BadInput, request, "Produce", 2, {"topic_data": [{"topic": "t", "name": "t"}]})
     for fields in (None, ["topics"]):
-        with prose.refused(BadInput):
-            request("Metadata", 1, fields)
+        prose.refuses(BadInput, request, "Metadata", 1, fields)

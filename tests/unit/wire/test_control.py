@@ -5,7 +5,7 @@ import time
 
 import pytest
 from labs import play, until_quiet
-from prose import Prose
+from prose import Prose, refuses
 from wire_clients import Asking, eventually, fetch_of, listening
 
 from kafka_ctl import Lab
@@ -99,7 +99,6 @@ def test_bytes_of_metadata(partitions: int, sizes: tuple[int, int, int]) -> None
         assert len(body(UpdateMetadataRequest(1, 1, many, (1, 2, 3)), version)) - len(empty) == size
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_the_controller_speaks_over_sockets(generation: str) -> None:
     """And what brokers do is still caused by what it sent: records travel beside the bytes.
 
@@ -146,8 +145,7 @@ def test_a_shutdown_asked_for_by_hand() -> None:
         eventually(lambda: len(lab.partition("orders", 0 if controller == 1 else 1).isr) == 1)
         alone = ORDERS[0 if controller == 1 else 1]
         assert asked(controller) == Response(None, remaining=(alone,))
-        led = lab.partition("orders", 1 - alone.partition)
-        assert led.leader != 2
+        assert lab.partition("orders", 1 - alone.partition).leader != 2
         assert lab.brokers[2].state == "running"
 
 
@@ -172,8 +170,7 @@ def test_brokers_that_come_later_listen_too() -> None:
 def test_a_broker_behind_the_last_port(prose: Prose) -> None:
     """The lab goes on without it."""
     with Lab(brokers=1, wire=65535) as lab:
-        with prose.refused(Unavailable):
-            until_quiet(lab.add_broker, 2)
+        prose.refuses(Unavailable, until_quiet, lab.add_broker, 2)
         lab.settle()
         assert lab.bootstrap_servers == "127.0.0.1:65535"
 
@@ -182,8 +179,7 @@ def test_only_a_lab_that_listens_has_servers() -> None:
     """The error says how to make one."""
     with Lab(brokers=1) as lab, pytest.raises(BadInput, match="wire=True"):
         _ = lab.bootstrap_servers
-    with pytest.raises(BadInput, match="True or the first"):
-        Lab(brokers=1, wire=None)
+    refuses(BadInput, "True or the first", Lab, brokers=1, wire=None)
 
 
 def test_an_election_that_times_out_has_no_text() -> None:
@@ -203,10 +199,8 @@ def test_an_election_that_times_out_has_no_text() -> None:
 def test_a_follower_that_fetches_to_the_end_joins_the_isr() -> None:
     """Over the wire as well, where a Kafka broker may be the follower."""
     with listening("2.0") as lab:
-        lab.create_topic("a", assignment={0: [1, 2]})
-        lab.settle()
-        lab.shutdown(2)
-        lab.settle()
+        until_quiet(lab.create_topic, "a", assignment={0: [1, 2]})
+        play(lab, "shutdown 2; settle")
         assert [tuple(view.isr) for view in lab.partitions()] == [(1,)]
         with Asking(lab, 1) as leader:
             asked = {"max_wait": 0, "min_bytes": 0, "max_bytes": 1 << 20, "isolation_level": 0}
@@ -217,10 +211,8 @@ def test_a_follower_that_fetches_to_the_end_joins_the_isr() -> None:
 def test_replicas_on_brokers_that_are_gone_are_offline() -> None:
     """Since version 5 of Metadata; the others are not."""
     with listening("2.0") as lab:
-        lab.create_topic("a", assignment={0: [1, 3], 1: [2, 1]})
-        lab.settle()
-        lab.shutdown(3)
-        lab.settle()
+        until_quiet(lab.create_topic, "a", assignment={0: [1, 3], 1: [2, 1]})
+        play(lab, "shutdown 3; settle")
         with Asking(lab, 1) as broker:
             (topic,) = broker.ask("Metadata", 5, topics=[{"name": "a"}], allow_auto_topic_creation=False)["topics"]
         assert [[*part["offline_replicas"]] for part in topic["partitions"]] == [[3], []]
@@ -229,11 +221,8 @@ def test_replicas_on_brokers_that_are_gone_are_offline() -> None:
 def test_a_follower_that_knows_the_high_watermark_waits_for_records() -> None:
     """It is answered at once only where it has not been sent the high watermark (Kafka 2.4, KIP-392)."""
     with listening("2.4") as lab:
-        lab.create_topic("a", assignment={0: [1, 2]})
-        lab.settle()
-        lab.produce("a", 0, records=3)
-        lab.shutdown(2)
-        lab.settle()
+        until_quiet(lab.create_topic, "a", assignment={0: [1, 2]})
+        play(lab, "produce a 0 records=3; shutdown 2; settle")
         asked = {"max_wait": 1500, "min_bytes": 1, "max_bytes": 1 << 20, "isolation_level": 0}
         with Asking(lab, 1) as leader:
             for _ in range(2):

@@ -58,8 +58,7 @@ def test_an_incremental_answer_has_what_is_new() -> None:
     assert list(context.partitions) == [FOO, BAR]
     assert context.answer(same) == (None, id, {})
     for epoch, news in enumerate((part(b"x"), part(high_watermark=11), part(error=6, high_watermark=-1)), 2):
-        context = cache.context(id, epoch, {}, (), False)
-        assert context.answer(same | {FOO: news}) == (None, id, {FOO: news})
+        assert cache.context(id, epoch, {}, (), False).answer(same | {FOO: news}) == (None, id, {FOO: news})
     assert list(cache.sessions[id].partitions) == [BAR, FOO]  # who had news comes last
     back = cache.context(id, 5, {}, (), False).answer(same | {FOO: part(high_watermark=11)})
     assert back == (None, id, {FOO: part(high_watermark=11)})  # the error has gone: it is sent again

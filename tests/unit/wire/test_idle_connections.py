@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import cast
 
 import pytest
-from labs import until_quiet
+from labs import lab_of
 
 from kafka_ctl import Lab
 from kafka_ctl.wire.attach import HANDLERS
@@ -60,8 +60,7 @@ class Client:
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    with Lab(brokers=3) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    with lab_of("orders", {0: [1, 2, 3]}, brokers=3) as lab:
         yield lab
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from labs import until_quiet
+from prose import refuses
 from wire_clients import Asking, listening
 from wire_fuzz import packed
 
@@ -120,8 +121,7 @@ def test_arrays_in_arrays_have_one_budget(monkeypatch: pytest.MonkeyPatch, outer
     schema = message_type(19, 0).body
     assert len(decode(schema, data)[0]["topics"]) == outer
     monkeypatch.setattr(codec, "MOST_MEMORY", 3 << 20)
-    with pytest.raises(Malformed, match="3145728 bytes of memory"):
-        decode(schema, data)
+    refuses(Malformed, "3145728 bytes of memory", decode, schema, data)
 
 
 @pytest.fixture

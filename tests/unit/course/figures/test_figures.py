@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 from ipywidgets import Button
-from labs import play, until_quiet
-from prose import Prose
+from labs import lab_of, play, until_quiet
+from prose import Prose, refuses
 
 from kafka_ctl import BadInput, Costs, Lab, UnknownName
 from kafka_ctl.assignment import assign
@@ -45,13 +45,11 @@ def test_a_walk_ends_where_the_election_does(isr: tuple, live: set, unclean: boo
 
 
 def test_a_walk_needs_replicas(prose: Prose) -> None:
-    with prose.refused(BadInput):
-        walk([], [], {1})
+    prose.refuses(BadInput, walk, [], [], {1})
 
 
 def test_logs_are_rows_of_records() -> None:
-    with Lab() as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with lab_of("orders", {0: [1, 2]}) as lab:
         lab.produce("orders", 0, records=3)
         drawing = logs(lab.log("orders", 0), lost=[3])
     assert repr(drawing).splitlines()[0] == "broker 1: 1@0 2@0 3@0 |"
@@ -61,15 +59,13 @@ def test_logs_are_rows_of_records() -> None:
 
 def test_beliefs_that_differ_from_zookeeper_are_red() -> None:
     """First all agree; then ZooKeeper is edited, so that every broker that is up is wrong in one way or in two."""
-    with Lab(brokers=4) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with lab_of("orders", {0: [1, 2]}, brokers=4) as lab:
         agreed = beliefs(lab, "orders", 0)
         lab.kill(4)
         path = "/brokers/topics/orders/partitions/0/state"
         lab.write_znode(path, lab.znodes()[path][0].decode().replace('"leader":1', '"leader":2'))
         edited = beliefs(lab, "orders", 0)
-        with pytest.raises(UnknownName, match="orders-1"):
-            beliefs(lab, "orders", 1)
+        refuses(UnknownName, "orders-1", beliefs, lab, "orders", 1)
     assert repr(agreed).splitlines()[1:4:2] == ["broker 1: leads, says 1", "broker 3: no replica, says 1"]
     assert repr(edited).splitlines() == [
         "ZooKeeper: leader 2",
@@ -110,8 +106,7 @@ def test_a_curve_says_where_its_steps_are_not_to_scale() -> None:
 
 @pytest.mark.parametrize("lines", [{"a": [1]}, {str(n): [1, 2] for n in range(5)}])
 def test_a_curve_that_cannot_be_is_refused(lines: dict) -> None:
-    with pytest.raises(BadInput, match="a curve needs"):
-        curve("t", "x", [1, 2], lines)
+    refuses(BadInput, "a curve needs", curve, "t", "x", [1, 2], lines)
 
 
 def test_the_slider_moves_the_mark() -> None:
@@ -171,8 +166,7 @@ def test_a_guess_is_committed_to_once() -> None:
     assert marks(widget.buttons[2])[1:] == ["kc-wrong"]
     assert marks(again.buttons[again.guess.right])[1:] == ["kc-right"]
     assert "<code>state</code>" in GuessWidget("02.d").asked[0].value
-    with pytest.raises(UnknownName, match="unknown guess 'x'"):
-        GuessWidget("x")
+    refuses(UnknownName, "unknown guess 'x'", GuessWidget, "x")
 
 
 PICTURES = {name: guess for name, guess in GUESSES.items() if isinstance(guess, PictureGuess)}
@@ -246,8 +240,7 @@ def test_nobody_can_be_guessed() -> None:
 @pytest.fixture
 def stuck() -> Lab:
     """Broker 1 is down with five records of a topic that is to be deleted."""
-    lab = Lab(brokers=3, seed=7, costs=Costs(boot=0.0005))
-    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    lab = lab_of("orders", {0: [1, 2, 3]}, brokers=3, seed=7, costs=Costs(boot=0.0005))
     play(lab, "produce orders 0 records=5; kill 1; settle; delete_topic orders; settle")
     return lab
 
@@ -289,14 +282,12 @@ def test_who_leads_instead_of_a_dead_preferred_leader(prose: Prose) -> None:
         lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3]})
         play(lab, "lag 3 orders 1; settle; kill 1; settle")
         prose(repr(placement(lab, "orders")))
-        with prose.refused(UnknownName):
-            placement(lab, "order")
+        prose.refuses(UnknownName, placement, lab, "order")
 
 
 @pytest.mark.parametrize("number", [0, 61])
 def test_a_grid_has_a_limit(prose: Prose, number: int) -> None:
-    with prose.refused(BadInput):
-        grid(assign(range(3), number, 2) if number else {})
+    prose.refuses(BadInput, grid, assign(range(3), number, 2) if number else {})
 
 
 @pytest.mark.parametrize("number", [20, 21, 60])
@@ -313,8 +304,7 @@ def width(drawing: Drawing) -> int:
 
 
 def moved(new: list[int], generation: str = "2.0") -> Lab:
-    lab = Lab(brokers=6, seed=7, generation=generation, costs=Costs(boot=0.0005))
-    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    lab = lab_of("orders", {0: [1, 2, 3]}, brokers=6, seed=7, generation=generation, costs=Costs(boot=0.0005))
     lab.reassign({("orders", 0): new}, through="zookeeper")
     return lab
 
@@ -360,8 +350,7 @@ def test_where_there_are_no_such_steps(prose: Prose) -> None:
 
 def moving(**options: object) -> Lab:
     """A move of orders-0 to 3, 4, 2 that waits for broker 4."""
-    lab = Lab(brokers=4, seed=7, generation="2.4", costs=Costs(boot=0.0005))
-    until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    lab = lab_of("orders", {0: [1, 2, 3]}, brokers=4, seed=7, generation="2.4", costs=Costs(boot=0.0005))
     lab.slow(4, 60)
     lab.execute_reassignment({("orders", 0): [3, 4, 2]}, **options)
     lab.run_for(1)

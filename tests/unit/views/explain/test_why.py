@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from filmed import NASTY, every_kind, failover
-from labs import eventful, play, until_quiet
-from prose import Prose
+from labs import eventful, lab_of, play, until_quiet
+from prose import Prose, refuses
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.election import Election
@@ -21,7 +21,6 @@ STATE = '{"controller_epoch":1,"leader":3,"version":1,"leader_epoch":1,"isr":[1,
 """What somebody wrote by hand: the leader is not in the ISR."""
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_elections_are_decided_again_as_they_were(generation: str) -> None:
     """From what the record says, for every strategy that occurred."""
     trace = eventful(generation)
@@ -47,8 +46,7 @@ def agrees(lab: Lab) -> int:
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_a_replica_whose_log_directory_has_failed_is_not_elected_again(generation: str) -> None:
     """Nor in the answer; when its broker has started again, it may lead."""
-    with Lab(brokers=3, generation=generation, seed=1) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [2, 3, 1], 1: [2, 3, 1]})
+    with lab_of("orders", {0: [2, 3, 1], 1: [2, 3, 1]}, brokers=3, generation=generation, seed=1) as lab:
         play(lab, "fail_log_dir 2; settle; bounce 2; settle; run_for 400; kill 3; settle")
         assert agrees(lab) >= 3
         lost = next(r for r in lab.trace if r.kind == "election")
@@ -57,8 +55,7 @@ def test_a_replica_whose_log_directory_has_failed_is_not_elected_again(generatio
 
 def test_a_partition_that_gets_no_leader_names_what_made_its_isr_small(prose: Prose) -> None:
     """The chain of causes has the last broker that died; an ISR of one is the other half of the story."""
-    with Lab(brokers=3, seed=7) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [3, 1], 1: [2, 3]})
+    with lab_of("orders", {0: [3, 1], 1: [2, 3]}, brokers=3, seed=7) as lab:
         play(lab, "kill 1; settle; kill 3; settle")
         refused = next(r for r in lab.trace if r.action == "refuse")
         prose(str(lab.why(refused.seq)).partition("\n\n")[0])
@@ -121,8 +118,7 @@ def test_no_lines_of_an_election_that_the_record_does_not_determine() -> None:
 
 def test_the_target_of_a_move_is_that_of_the_last_request() -> None:
     """The topic's znode has it where the controller was asked; an older request through ZooKeeper is over."""
-    with Lab(brokers=4, seed=3, generation="2.4") as lab:
-        until_quiet(lab.create_topic, "a", assignment={0: [1, 2]})
+    with lab_of("a", {0: [1, 2]}, brokers=4, seed=3, generation="2.4") as lab:
         until_quiet(lab.reassign, {("a", 0): [3, 4]}, through="zookeeper")
         until_quiet(lab.reassign, {("a", 0): [1, 2]})
         votes = [record for record in lab.trace if record.kind == "election" and record.action == "reassign"]
@@ -198,15 +194,13 @@ def test_every_record_has_an_answer() -> None:
 def test_the_chain_leads_from_the_first_cause() -> None:
     trace = failover()
     vote = next(r for r in trace if r.kind == "election")
-    answer = why(trace, vote.seq)
-    assert "killed" in answer.causes[0]
+    assert "killed" in why(trace, vote.seq).causes[0]
 
 
 def test_the_lab_answers_and_refuses() -> None:
     with Lab(brokers=1) as lab:
         assert "controller" in str(lab.why(len(lab.trace) - 1)).lower()
-        with pytest.raises(BadInput, match="records 0 to"):
-            lab.why(10**6)
+        refuses(BadInput, "records 0 to", lab.why, 10**6)
 
 
 def test_lines_of_late_records_are_marked_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 from filmed import failover
-from labs import play, until_quiet
+from labs import lab_of, play, until_quiet
 from tables import tabled
 
 from kafka_ctl import Lab
@@ -25,8 +25,7 @@ def troubled() -> Trace:
     with Lab(brokers=4, seed=7, generation="2.4") as lab:
         play(lab, "create_topic orders partitions=3 replication_factor=3")
         play(lab, "create_topic old partitions=1 replication_factor=2; settle; lag 4 orders 0; kill 1")
-        play(lab, "delete_topic old; run_for 20; pause 2 3; disconnect 4 zookeeper; run_for 20; heal; start 1")
-        play(lab, "settle")
+        play(lab, "delete_topic old; run_for 20; pause 2 3; disconnect 4 zookeeper; run_for 20; heal; start 1; settle")
         return lab.trace
 
 
@@ -51,8 +50,7 @@ def test_the_six_seconds_of_a_session_are_seen_in_space_and_time() -> None:
     kill = next(f.index for f in made.frames if f.kind == "fault")
     waited = times[kill + 1] - times[kill]
     assert waited > 6000
-    pause = made.scene.parts[f"pause:{kill}"]
-    assert pause.texts[0].text == f"{duration(waited)} pass"
+    assert made.scene.parts[f"pause:{kill}"].texts[0].text == f"{duration(waited)} pass"
     pauses = sum(times[i] - times[i - 1] >= PAUSE for i in range(2, len(made)))
     assert sum(name.startswith("pause:") for name in made.scene.parts) == pauses
 
@@ -134,8 +132,7 @@ def test_the_limits_are_those_of_the_lab() -> None:
 
 def test_a_produce_request_that_waits_says_so() -> None:
     """With acks=all it waits in its leader's purgatory until the follower is out of the ISR."""
-    with Lab(brokers=3, seed=7) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 3]})
+    with lab_of("orders", {0: [1, 3]}, brokers=3, seed=7) as lab:
         play(lab, "lag 3 orders 0; produce orders 0 records=2; settle")
         trace = lab.trace
     texts = [text for logged in counting(trace, "Produce").values() for text in logged]
@@ -147,8 +144,7 @@ def test_a_produce_request_that_waits_says_so() -> None:
 
 def test_a_follower_that_lags_counts_until_it_is_out_of_the_isr() -> None:
     """As its leader does, which looks every five seconds."""
-    with Lab(brokers=3, seed=7) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 3], 1: [1, 2]})
+    with lab_of("orders", {0: [1, 3], 1: [1, 2]}, brokers=3, seed=7) as lab:
         lab.lag(3, "orders", 0)
         lab.create_topic("later", assignment={0: [1, 2]})
         play(lab, "run_for 4; elect_preferred; settle")
@@ -156,8 +152,7 @@ def test_a_follower_that_lags_counts_until_it_is_out_of_the_isr() -> None:
     texts = [float(text.split()[1]) for logged in counting(trace, "lag").values() for text in logged]
     assert texts[0] == 0 and texts == sorted(texts) and any(4 <= text < 5 for text in texts)
     fell = next(r for r in trace if r.action == "lag")
-    out = next(r for r in trace if r.action == "shrink-isr")
-    assert 10_000 <= out.time_ms - fell.time_ms <= 15_000
+    assert 10_000 <= next(r for r in trace if r.action == "shrink-isr").time_ms - fell.time_ms <= 15_000
     made = film(trace)
     last = made.looks(max(counting(trace, "lag")))
     assert [name for name, look in last.items() if "late" in look.styles.split()] == ["role:orders-0@3"]
@@ -177,10 +172,8 @@ def test_who_is_killed_lags_until_the_controller_takes_it_out() -> None:
 
 def test_in_2_4_who_is_silent_and_has_all_does_not_lag() -> None:
     """KAFKA-7152: only a follower whose log is shorter than its leader's leaves the ISR."""
-    with Lab(brokers=3, seed=7, generation="2.4") as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 3]})
-        lab.pause(3, seconds=4)
-        lab.run_for(1)
+    with lab_of("orders", {0: [1, 3]}, brokers=3, seed=7, generation="2.4") as lab:
+        play(lab, "pause 3 4; run_for 1")
         quiet = film(lab.trace, generation="2.4")
         play(lab, "produce orders 0 acks=1; run_for 1; settle")
         trace = lab.trace

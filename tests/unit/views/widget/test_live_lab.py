@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from labs import until_quiet
+from prose import refuses
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput, KafkaCtlError
@@ -40,6 +41,11 @@ def lab() -> Iterator[Lab]:
         yield made
 
 
+@pytest.fixture
+def live(lab: Lab) -> Live:
+    return lab.live()
+
+
 def sent(live: Live) -> list[dict[str, Any]]:
     """What goes to the browser from now on."""
     messages: list[dict[str, Any]] = []
@@ -69,8 +75,7 @@ def makes_the_same_run(lab: Lab) -> bool:
     return made.trace.records == again.trace.records == lab.trace.records and script(made) == script(lab)
 
 
-def test_a_click_is_a_call_in_the_script(lab: Lab) -> None:
-    live = lab.live()
+def test_a_click_is_a_call_in_the_script(lab: Lab, live: Live) -> None:
     messages = sent(live)
     assert act(live, "broker:1", "kill") == {"text": "lab.kill(1)"}
     assert live.now["script"] == [
@@ -88,8 +93,7 @@ def test_a_click_is_a_call_in_the_script(lab: Lab) -> None:
     assert message["views"]["cluster"]["tracks"] and not message["redrawn"]
 
 
-def test_the_script_makes_the_same_run(lab: Lab) -> None:
-    live = lab.live()
+def test_the_script_makes_the_same_run(lab: Lab, live: Live) -> None:
     act(live, "partition:orders-1", "reassign", replicas="3 2")
     act(live, "time", "settle")
     act(live, "broker:2", "lag", partition="orders-0")
@@ -107,8 +111,7 @@ def test_numbers_of_brokers_and_partitions_are_numbers_in_the_script() -> None:
         assert makes_the_same_run(lab)
 
 
-def test_a_refusal_is_one_sentence_and_nothing_happens(lab: Lab) -> None:
-    live = lab.live()
+def test_a_refusal_is_one_sentence_and_nothing_happens(live: Live) -> None:
     act(live, "broker:1", "kill")
     before, reported = live.now["script"], act(live, "broker:1", "kill")
     assert reported["refused"] and reported["text"].startswith("broker 1 is down")
@@ -119,8 +122,7 @@ def test_a_refusal_is_one_sentence_and_nothing_happens(lab: Lab) -> None:
     assert act(live, "", "run_for", seconds="soon")["refused"]
 
 
-def test_undo_is_the_same_story_without_its_last_command(lab: Lab) -> None:
-    live = lab.live()
+def test_undo_is_the_same_story_without_its_last_command(lab: Lab, live: Live) -> None:
     records = list(lab.trace.records)
     act(live, "broker:2", "kill")
     act(live, "time", "settle")
@@ -136,9 +138,8 @@ def test_undo_is_the_same_story_without_its_last_command(lab: Lab) -> None:
     assert live.now["reply"]["refused"]
 
 
-def test_a_command_acts_at_the_moment_that_is_shown(lab: Lab) -> None:
+def test_a_command_acts_at_the_moment_that_is_shown(lab: Lab, live: Live) -> None:
     """In the middle of a command: the lab is that future from then on, and plays on from there."""
-    live = lab.live()
     act(live, "broker:1", "kill")
     act(live, "time", "settle")
     later, end = live.film, lab.now
@@ -156,8 +157,7 @@ def test_a_command_acts_at_the_moment_that_is_shown(lab: Lab) -> None:
     assert live.now["futures"] == [f"lab.kill(1), up to {end:.4f} s"]
 
 
-def test_a_command_takes_the_place_of_the_one_given_at_its_moment(lab: Lab) -> None:
-    live = lab.live()
+def test_a_command_takes_the_place_of_the_one_given_at_its_moment(lab: Lab, live: Live) -> None:
     act(live, "broker:1", "kill")
     act(live, "broker:2", "kill", step(live, "Broker 1 is killed") - 1)
     assert live.now["script"][2:] == ["lab.settle()", "lab.kill(2)"]
@@ -166,9 +166,8 @@ def test_a_command_takes_the_place_of_the_one_given_at_its_moment(lab: Lab) -> N
     assert [kept.split(",")[0] for kept in live.now["futures"]] == ["lab.kill(1)", "lab.kill(2)"]
 
 
-def test_a_command_acts_while_the_clock_runs_between_two_steps(lab: Lab) -> None:
+def test_a_command_acts_while_the_clock_runs_between_two_steps(lab: Lab, live: Live) -> None:
     """At the time that is shown, and never after the next step."""
-    live = lab.live()
     act(live, "broker:1", "kill")
     act(live, "time", "settle")
     act_at = {"do": "act", "thing": "broker:3", "action": "kill", "frame": step(live, "Broker 1 is killed")}
@@ -180,9 +179,8 @@ def test_a_command_acts_while_the_clock_runs_between_two_steps(lab: Lab) -> None
     assert lab.now <= live.film["frames"][act_at["frame"]]["time"] / 1000 + 5.001
 
 
-def test_a_kept_future_is_returned_to(lab: Lab) -> None:
+def test_a_kept_future_is_returned_to(lab: Lab, live: Live) -> None:
     """The one that is left is kept in its place; undo goes back in what is shown."""
-    live = lab.live()
     act(live, "broker:1", "kill")
     act(live, "time", "settle")
     first, frames = list(lab.trace.records), [frame["caption"] for frame in live.film["frames"]]
@@ -209,9 +207,8 @@ def test_where_no_command_was_given_there_is_none_to_name_or_undo() -> None:
         assert live.now["futures"][0].startswith("no command") and live.now["undo"]
 
 
-def test_each_step_knows_the_things_that_there_were(lab: Lab) -> None:
+def test_each_step_knows_the_things_that_there_were(lab: Lab, live: Live) -> None:
     """Their states decide what is offered at a moment; its forms begin with the replicas that there were."""
-    live = lab.live()
     was = ", ".join(map(str, lab.partition("orders", 0).replicas))
     act(live, "partition:orders-0", "reassign", replicas="1, 2")
     act(live, "time", "settle")
@@ -231,9 +228,8 @@ def test_each_step_knows_the_things_that_there_were(lab: Lab) -> None:
     "fault",
     "pause 1 30, disconnect 1 2, disconnect 1 zookeeper, delay 1 2 1, lose 1 2, slow 1 2, lag 2 orders 0".split(", "),
 )
-def test_heal_is_offered_while_there_is_something_to_heal(lab: Lab, fault: str) -> None:
+def test_heal_is_offered_while_there_is_something_to_heal(lab: Lab, live: Live, fault: str) -> None:
     """At the menu of the cluster, which is the state of the thing without a name."""
-    live = lab.live()
     [heal] = [button for button in menu(lab)[""] if button["do"] == "heal"]
     states = [heal["when"] == live.live_film.things[""][0]]
     for command in (fault, "heal"):
@@ -243,9 +239,8 @@ def test_heal_is_offered_while_there_is_something_to_heal(lab: Lab, fault: str) 
     assert states == [False, True, False]
 
 
-def test_a_closed_lab_stays_closed(lab: Lab) -> None:
+def test_a_closed_lab_stays_closed(lab: Lab, live: Live) -> None:
     """No click opens it again, neither a command nor undo nor a return to a kept future."""
-    live = lab.live()
     act(live, "broker:1", "kill", 5)
     assert live.now["futures"] and live.now["undo"]
     lab.close()
@@ -255,13 +250,11 @@ def test_a_closed_lab_stays_closed(lab: Lab) -> None:
         live.receive({"do": asked, "future": 0})
         reply = live.now["reply"]
         assert reply["refused"] and asked in reply["text"] and "closed" in reply["text"]
-    with pytest.raises(BadInput, match="closed"):
-        lab.back()
+    refuses(BadInput, "closed", lab.back)
     assert lab.closed and lab.story == story and not live.now["undo"] and len(live.futures) == 1
 
 
-def test_what_is_refused_in_the_past_changes_nothing(lab: Lab) -> None:
-    live = lab.live()
+def test_what_is_refused_in_the_past_changes_nothing(lab: Lab, live: Live) -> None:
     act(live, "broker:1", "kill")
     act(live, "time", "settle")
     before = live.film, live.index, lab.trace, lab.story
@@ -271,9 +264,8 @@ def test_what_is_refused_in_the_past_changes_nothing(lab: Lab) -> None:
     assert lab.trace.records == before[2].records and live.now["futures"] == [], "the same run is no other future"
 
 
-def test_time_that_runs_by_itself_is_in_the_script(lab: Lab) -> None:
+def test_time_that_runs_by_itself_is_in_the_script(lab: Lab, live: Live) -> None:
     """Virtual seconds to real ones; a crash comes when it comes, and all pieces between two clicks are one call."""
-    live = lab.live()
 
     def run(passed: int, speed: float | None, frame: int | None = None) -> float:
         before = lab.now
@@ -361,8 +353,7 @@ def test_it_says_that_nobody_acts(lab: Lab) -> None:
     assert "names" not in live.now["title"]
 
 
-def test_a_fork_is_another_future(lab: Lab) -> None:
-    live = lab.live()
+def test_a_fork_is_another_future(lab: Lab, live: Live) -> None:
     live.receive({"do": "fork", "frame": None})
     assert live.other is not None and live.beside == live.other.model_id
     assert live.now["compared"]["rows"] == []
@@ -381,8 +372,7 @@ def test_a_fork_is_another_future(lab: Lab) -> None:
     assert live.beside == "" and live.other is None
 
 
-def test_calls_made_elsewhere_are_shown_too(lab: Lab) -> None:
-    live = lab.live()
+def test_calls_made_elsewhere_are_shown_too(lab: Lab, live: Live) -> None:
     lab.kill(3)
     live.refresh()
     assert live.now["script"][-1] == "lab.kill(3)"
@@ -427,8 +417,7 @@ def test_a_long_run_forgets_its_beginning(lab: Lab) -> None:
         assert [frame[what] for frame in again.frames[1:]] == [frame[what] for frame in live_film.frames[1:]]
 
 
-def test_a_picture_that_has_forgotten_plays_what_is_new(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    live = lab.live()
+def test_a_picture_that_has_forgotten_plays_what_is_new(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     messages = sent(live)
     monkeypatch.setattr("kafka_ctl.views.widget.live_film.KEPT", len(live.live_film.steps))
     act(live, "broker:1", "kill")
@@ -482,9 +471,8 @@ def test_every_command_is_a_click_away() -> None:
     assert {name for thing in THINGS for name, _ in buttons(thing)} == set(COMMANDS) - {"order"}
 
 
-def test_the_reassignment_tool_is_clicked(lab: Lab) -> None:
+def test_the_reassignment_tool_is_clicked(lab: Lab, live: Live) -> None:
     """What it proposes is the plan that is offered next; its words are shown; a copy goes to another disk."""
-    live = lab.live()
     reported = act(live, "tool", "generate_reassignment", topics="orders", brokers="1, 2")
     assert "replication factor" in reported["text"] and reported["refused"]
     reported = act(live, "tool", "generate_reassignment", topics="orders", brokers="1, 2, 3")
@@ -499,13 +487,11 @@ def test_the_reassignment_tool_is_clicked(lab: Lab) -> None:
     before = {(at.partition, at.broker): at.path for at in lab.log_dirs()}
     act(live, "partition:orders-0", "execute_reassignment", **given)
     act(live, "time", "settle")
-    after = {(at.partition, at.broker): at.path for at in lab.log_dirs()}
-    assert after == before | {(0, 2): "/d1"}
+    assert {(at.partition, at.broker): at.path for at in lab.log_dirs()} == before | {(0, 2): "/d1"}
     assert makes_the_same_run(lab)
 
 
-def test_a_broker_that_is_down_gets_another_identity(lab: Lab) -> None:
-    live = lab.live()
+def test_a_broker_that_is_down_gets_another_identity(live: Live) -> None:
     assert act(live, "broker:1", "set_broker_id", broker_id="5")["refused"]
     act(live, "broker:1", "kill")
     assert act(live, "broker:1", "set_broker_id", broker_id="")["text"] == "lab.set_broker_id(1, None)"
@@ -534,9 +520,8 @@ def test_a_choice_becomes_an_argument(lab: Lab) -> None:
     assert reported["answer"] and reported["text"].startswith("records 1,2 by broker 1")
 
 
-def test_the_page_takes_nothing_back(lab: Lab) -> None:
+def test_the_page_takes_nothing_back(live: Live) -> None:
     """It may send a state that is older than what Python has written since."""
-    live = lab.live()
     old = live.get_state()
     act(live, "broker:1", "kill")
     new = {name: getattr(live, name) for name in ("film", "menu", "now", "beside")}
@@ -545,9 +530,8 @@ def test_the_page_takes_nothing_back(lab: Lab) -> None:
     assert live.index == 3
 
 
-def test_a_quiet_cluster_says_so(lab: Lab) -> None:
+def test_a_quiet_cluster_says_so(live: Live) -> None:
     """Where a click changes nothing, its reply says why."""
-    live = lab.live()
     for action in ("step", "settle"):
         assert act(live, "time", action)["text"] == f"lab.{action}(): nothing is under way"
     assert act(live, "time", "run_until_violation")["text"] == "lab.run_until_violation(): no violation"
@@ -560,8 +544,7 @@ def test_only_a_replica_moves_to_another_disk(lab: Lab) -> None:
     assert refused["refused"] and "replica of orders-0 on broker 9" in refused["text"]
 
 
-def test_a_refused_command_leaves_a_script_to_read(lab: Lab) -> None:
-    live = lab.live()
+def test_a_refused_command_leaves_a_script_to_read(lab: Lab, live: Live) -> None:
     assert act(live, "zookeeper", "delete_znode", path="/nothing")["refused"]
     act(live, "time", "settle")
     text = "\n".join(live.now["script"])
@@ -577,8 +560,7 @@ def test_what_shows_without_a_widget(lab: Lab) -> None:
     assert "application/vnd.jupyter.widget-view+json" not in lab._repr_mimebundle_()[0]
 
 
-def test_a_why_is_answered(lab: Lab) -> None:
-    live = lab.live()
+def test_a_why_is_answered(live: Live) -> None:
     messages = sent(live)
     act(live, "broker:1", "kill")
     act(live, "time", "settle")
@@ -590,8 +572,7 @@ def test_a_why_is_answered(lab: Lab) -> None:
     assert reported["why"]["rule"] and any(executed for _, _, executed in reported["why"]["sources"][0]["lines"])
 
 
-def test_a_broken_rule_is_shown_with_its_first_step(lab: Lab) -> None:
-    live = lab.live()
+def test_a_broken_rule_is_shown_with_its_first_step(lab: Lab, live: Live) -> None:
     assert live.now["violations"] == []
     for _ in range(2):
         lab.trace.add("checker", "violation", "leader-in-isr", detail="broker 9 leads, but is not in the ISR")

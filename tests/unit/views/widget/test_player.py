@@ -6,6 +6,7 @@ import re
 
 import pytest
 from filmed import NASTY, every_kind, failover
+from prose import refuses
 
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.views.frames import VIEWS, film
@@ -74,12 +75,9 @@ def test_several_views_keep_step() -> None:
 
 
 def test_wrong_calls_are_reported() -> None:
-    with pytest.raises(UnknownName, match="unknown view"):
-        player(failover(), "film")
-    with pytest.raises(BadInput, match="needs a view"):
-        player(failover(), ())
-    with pytest.raises(BadInput, match="start cannot be 1000000"):
-        player(failover(), start=10**6)
+    refuses(UnknownName, "unknown view", player, failover(), "film")
+    refuses(BadInput, "needs a view", player, failover(), ())
+    refuses(BadInput, "start cannot be 1000000", player, failover(), start=10**6)
     assert len(player(failover(), start=len(failover()))) == 1
     own = "index, speed, loop, theme, playing, marks, start, limit, is_relevant$"
     with pytest.raises(UnknownName, match=f"unknown option 'step'; known: {own}"):
@@ -95,8 +93,7 @@ def test_a_page_made_by_nbconvert_has_the_picture() -> None:
     output = nbformat.v4.new_output("execute_result", data, execution_count=1)
     cell = nbformat.v4.new_code_cell("lab.player()", outputs=[output], execution_count=1)
     text, _ = nbconvert.HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
-    coded = base64.b64encode(data["image/svg+xml"].encode()).decode()
-    assert coded in text
+    assert base64.b64encode(data["image/svg+xml"].encode()).decode() in text
 
 
 def test_a_saved_player_plays_in_a_page_of_nbconvert() -> None:

@@ -100,12 +100,8 @@ settle
 def test_a_healed_cut_does_not_shorten_the_next_one() -> None:
     """A client gives up two thirds of the timeout after the cut that lasts."""
     with Lab(brokers=1, seed=1) as lab:
-        lab.disconnect("zookeeper", 1, one_way=True)
-        lab.run_for(3)
-        lab.heal()
-        lab.run_for(0.5)
+        play(lab, "disconnect zookeeper 1 one_way=true; run_for 3; heal; run_for 0.5")
         since, cut = len(lab.trace), lab.now
-        lab.disconnect("zookeeper", 1, one_way=True)
-        lab.run_for(5)
+        play(lab, "disconnect zookeeper 1 one_way=true; run_for 5")
         (gone,) = lab.trace.slice(since, kind="zk", action="disconnected", actor="broker-1")
         assert gone.time_ms / 1000 - cut == pytest.approx(TIMEOUT * 2 / 3)
