@@ -78,10 +78,6 @@ class ConfigKey(NamedTuple):
     synonyms: tuple[str, ...] = ()
     """The keys that a broker asks in turn for the value, beginning with its own."""
 
-    @property
-    def is_sensitive(self) -> bool:
-        return self.type == "PASSWORD"
-
     def parse(self, value: str, generation: str) -> object:
         """The value that a text means; Invalid with Kafka's words for one that this key cannot have."""
         text = value.strip()

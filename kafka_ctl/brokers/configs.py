@@ -151,9 +151,9 @@ class DynamicConfigs:
             settings = config_of(answer, kind, name)
         mine = kind == TOPICS or name == str(self.process.id)
         if is_new and mine:
-            topic = name if kind == TOPICS else None
-            written = json.dumps(settings, separators=(",", ":"), sort_keys=True)
-            CAUSE.set(self.process.record_topic("config-changed", topic, details.write(config=written)))
+            topic, broker = name if kind == TOPICS else None, self.process
+            detail = details.write(config=json.dumps(settings, separators=(",", ":"), sort_keys=True))
+            CAUSE.set(broker.trace.add(broker.actor, "broker", "config-changed", topic, None, broker.id, detail=detail))
         if kind == TOPICS:
             self._set_topic(name, settings)
             if is_new:

@@ -169,7 +169,7 @@ class LeaderRole:
             self.process.set_high_watermark(tp, log, end)
             self.fetch_purgatory.check_and_complete(tp)
             self.produce_purgatory.check_and_complete(tp)
-            self.deletion.check(tp)
+            self.deletion.purgatory.check_and_complete(tp)
 
     def in_sync_end(self, tp: TopicPartition, log: Log) -> int:
         """The log end of every in-sync replica."""
@@ -241,7 +241,7 @@ class LeaderRole:
         self.note_fetch(tp, follower, offset)
         if offset < log.end:  # at the end it asks by itself
             self.try_to_join(tp, follower, epoch)
-        self.count_sent(tp, bytes_of(entries))
+        self.process.quotas.leader.record(tp, bytes_of(entries))
         return answer
 
     def throttles(self, tp: TopicPartition, follower: int) -> bool:
@@ -250,10 +250,6 @@ class LeaderRole:
         Kafka 2.0.1: server/ReplicaManager.scala, shouldLeaderThrottle
         """
         return self.process.quotas.leader.stops(tp, self.is_in_isr(tp, follower))
-
-    def count_sent(self, tp: TopicPartition, bytes: int) -> None:
-        """So many bytes leave for a follower."""
-        self.process.quotas.leader.record(tp, bytes)
 
     def note_fetch(self, tp: TopicPartition, follower: int, offset: int) -> None:
         """A follower fetches from this offset: it has everything below it.

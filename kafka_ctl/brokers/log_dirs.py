@@ -40,14 +40,6 @@ class HeldCopy(NamedTuple):
     is_future: bool
 
 
-class Directory(NamedTuple):
-    """A log directory and its copies; one that has failed shows none."""
-
-    path: str
-    failed: bool
-    copies: tuple[HeldCopy, ...]
-
-
 class LogDirs:
     """The directories of one broker process's copies."""
 
@@ -100,23 +92,22 @@ class LogDirs:
             tp: LogDirDescription(disk.readable(disk.places, tp), disk.readable(disk.futures, tp)) for tp in partitions
         }
 
-    def directories(self, partitions: Iterable[TopicPartition] | None = None) -> list[Directory]:
-        """Each log directory with the copies of these partitions, or of all.
+    def directories(self, partitions: Iterable[TopicPartition] | None) -> dict[str, list[HeldCopy] | None]:
+        """By log directory the copies of these partitions, or of all; None for a directory that has failed.
 
         Kafka 2.0.1: server/ReplicaManager.scala, describeLogDirs, getLogEndOffsetLag
         """
         disk, wanted = self.process.disk, None if partitions is None else set(partitions)
-        found = []
-        for number, path in enumerate(PATHS):
-            failed = number in disk.failed
-            held = [
-                (tp, is_future)
-                for is_future, places in ((False, disk.places), (True, disk.futures))
-                for tp, place in places.items()
-                if place == number and not failed and (wanted is None or tp in wanted)
-            ]
-            found.append(Directory(path, failed, tuple(self._held(tp, is_future) for tp, is_future in sorted(held))))
-        return found
+        held = sorted(
+            (tp, is_future, place)
+            for is_future, places in ((False, disk.places), (True, disk.futures))
+            for tp, place in places.items()
+            if wanted is None or tp in wanted
+        )
+        return {
+            path: None if number in disk.failed else [self._held(tp, future) for tp, future, at in held if at == number]
+            for number, path in enumerate(PATHS)
+        }
 
     def _held(self, tp: TopicPartition, is_future: bool) -> HeldCopy:
         log = self.process.disk.logs.get(tp)

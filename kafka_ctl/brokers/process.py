@@ -267,11 +267,6 @@ class BrokerProcess:
         known = self.id if self.id >= 0 else None
         return self.trace.add(self.actor, "broker", action, topic, number, known, **columns)
 
-    def record_topic(self, action: str, topic: str | None, detail: str | None) -> int:
-        """Record what concerns a whole topic, or with None the broker alone; returns the record's `seq`."""
-        known = self.id if self.id >= 0 else None
-        return self.trace.add(self.actor, "broker", action, topic, None, known, detail=detail)
-
     def record_offset(
         self, action: str, tp: TopicPartition, entries: Sequence[Entry], offset: int, by: str | None = None
     ) -> int:

@@ -44,10 +44,11 @@ class RecordDeletion:
         wanted: dict[TopicPartition, tuple[int, int]] = {}
         refused: dict[TopicPartition, Deleted] = {}
         for tp, offset in request.offsets.items():
-            try:
-                wanted[tp] = self._delete(tp, offset)
-            except _Refused as problem:
-                refused[tp] = Deleted(error=str(problem))
+            deleted = self._delete(tp, offset)
+            if isinstance(deleted, str):
+                refused[tp] = Deleted(error=deleted)
+            else:
+                wanted[tp] = deleted
         operation = DelayedDeleteRecords(round(request.timeout * 1000), wanted, refused, self.low_watermark)
         try:
             self.purgatory.try_complete_else_watch(operation, list(request.offsets))
@@ -59,20 +60,20 @@ class RecordDeletion:
             low_watermarks={tp: result.low_watermark for tp, result in results.items()},
         )
 
-    def _delete(self, tp: TopicPartition, offset: int) -> tuple[int, int]:
-        """The offset that the log is to begin at, and the low watermark by now; raises _Refused with Kafka's error."""
+    def _delete(self, tp: TopicPartition, offset: int) -> tuple[int, int] | str:
+        """The offset that the log is to begin at, and the low watermark by now; or Kafka's error."""
         process = self.process
         if tp.topic in INTERNAL:
-            raise _Refused("INVALID_TOPIC_EXCEPTION")
+            return "INVALID_TOPIC_EXCEPTION"
         if isinstance(low := self.low_watermark(tp), str):
-            raise _Refused(low)
+            return low
         if "delete" not in self.configs.cleanup_policy(tp):
-            raise _Refused(POLICY)
+            return POLICY
         log = process.disk.logs.get(tp)
         high_watermark = log.high_watermark if log is not None else 0
         offset = high_watermark if offset == HIGH_WATERMARK else offset
         if not 0 <= offset <= high_watermark:
-            raise _Refused(OUT_OF_RANGE)
+            return OUT_OF_RANGE
         if log is not None and offset > log.start:
             cause = CAUSE.get()
             process.raise_log_start(tp, log, offset, "delete-records")
@@ -105,11 +106,7 @@ class RecordDeletion:
         known = self.starts.setdefault(tp, {})
         if known.get(follower) != offset:
             known[follower] = offset
-            self.check(tp)
-
-    def check(self, tp: TopicPartition) -> None:
-        """Answer what need not wait any longer."""
-        self.purgatory.check_and_complete(tp)
+            self.purgatory.check_and_complete(tp)
 
     def release(self, tp: TopicPartition) -> None:
         """Forget the followers' log starts; deletions that wait time out, as they are looked at only by a leader.
@@ -117,7 +114,3 @@ class RecordDeletion:
         Kafka 2.0.1: cluster/Partition.scala, tryCompleteDelayedRequests
         """
         self.starts.pop(tp, None)
-
-
-class _Refused(Exception):
-    """Kafka's error for one partition."""

@@ -34,9 +34,6 @@ class Sample:
     def __init__(self, since: int) -> None:
         self.since, self.value = since, 0
 
-    def reset(self, now: int) -> None:
-        self.since, self.value = now, 0
-
 
 class SimpleRate:
     """Something a second, measured over the last ten seconds or so; times are milliseconds."""
@@ -51,19 +48,13 @@ class SimpleRate:
             self.samples.append(Sample(now))
         if now - self.samples[self._current].since >= WINDOW:
             self._current = (self._current + 1) % SAMPLES
-            if self._current >= len(self.samples):
-                self.samples.append(Sample(now))
-            else:
-                self.samples[self._current].reset(now)
+            self.samples[self._current : self._current + 1] = [Sample(now)]  # one more, or instead of the oldest
         self.samples[self._current].value += value
 
     def measure(self, now: int) -> float:
         """The rate a second: all that the samples have, by the time since the oldest began, a second at least."""
-        for sample in self.samples:
-            if now - sample.since >= SAMPLES * WINDOW:
-                sample.reset(now)
-        if not self.samples:
-            self.samples.append(Sample(now))
+        kept = [Sample(now) if now - sample.since >= SAMPLES * WINDOW else sample for sample in self.samples]
+        self.samples = kept or [Sample(now)]
         oldest = min(sample.since for sample in self.samples)
         return sum(sample.value for sample in self.samples) / (max(now - oldest, WINDOW) / 1000)
 

@@ -74,11 +74,9 @@ class ClientFaults:
                 return demanded.error
         return None
 
-    def heal(self, broker: int | None = None) -> None:
-        """End the cuts (of one broker, or of all and everything else as well)."""
-        self.cut = set() if broker is None else self.cut - {broker}
-        if broker is None:
-            self.delays, self.throttles, self.errors = {}, {}, []
+    def heal(self) -> None:
+        """End all of them."""
+        self.cut, self.delays, self.throttles, self.errors = set(), {}, {}, []
         self._healed.set()
         self._healed = asyncio.Event()
 

@@ -190,13 +190,13 @@ class Budget:
 
 def decode(schema: Schema, data: bytes, at: int = 0) -> tuple[Message, int]:
     """The structure that begins at this offset, and the offset behind it. Raises Malformed if there is none."""
-    message, behind = _reader(schema)(data, at, Budget(len(data)))
+    message, behind = _structure(schema)[0](data, at, Budget(len(data)))
     return message, behind
 
 
 def encode(schema: Schema, message: Mapping[str, object]) -> bytes:
     """The bytes of a structure. Raises BadInput for a value that its field cannot have."""
-    return _writer(schema)(message)
+    return _structure(schema)[1](message)
 
 
 def decode_message(kind: MessageType, data: bytes) -> tuple[Message, Message]:
@@ -215,13 +215,11 @@ def encode_message(kind: MessageType, header: Mapping[str, object], body: Mappin
 
 def _field_codec(field: Field, flexible: bool) -> tuple[Reader, Writer]:
     """The reader and the writer of a field's value."""
-    return (_one if not field.is_array else _array)(field, flexible)
-
-
-def _one(field: Field, flexible: bool) -> tuple[Reader, Writer]:
+    if field.is_array:
+        return _array(field, flexible)
     if isinstance(field.kind, str):
         return primitive(field.kind, flexible, field.nullable)
-    read, write = _reader(field.kind), _writer(field.kind)
+    read, write = _structure(field.kind)
     return (partial(_read_optional, read), partial(_write_optional, write)) if field.nullable else (read, write)
 
 
@@ -244,7 +242,7 @@ def _memory(field: Field) -> int:
 
 
 def _array(field: Field, flexible: bool) -> tuple[Reader, Writer]:
-    read_one, write_one = _one(field._replace(is_array=False, nullable=False), flexible)
+    read_one, write_one = _field_codec(field._replace(is_array=False, nullable=False), flexible)
     read_size, memory = read_length("array", flexible), _memory(field)
 
     def read(data: bytes, at: int, budget: Budget) -> tuple[object, int]:
@@ -277,54 +275,45 @@ def check_array(length: int, data: bytes, at: int) -> None:
         raise Malformed(f"an array of {length} elements at offset {at}, where {max(0, len(data) - at)} bytes are left")
 
 
+def _is_given(value: object, default: object) -> bool:
+    return (tuple(value) if isinstance(value, list) else value) != default
+
+
 @cache
-def _reader(schema: Schema) -> Callable[[bytes, int, Budget], tuple[Message, int]]:
-    parts = [(field.name, _field_codec(field, schema.flexible)[0]) for field in schema.fields]
-    tagged = {tag: (field.name, _field_codec(field, True)[0]) for tag, field in schema.tagged}
-    defaults = {field.name: field.default for _, field in schema.tagged}
+def _structure(schema: Schema) -> tuple[Reader, Writer]:
+    parts = [(field.name, field.default, *_field_codec(field, schema.flexible)) for field in schema.fields]
+    tagged = {tag: (field.name, field.default, *_field_codec(field, True)) for tag, field in sorted(schema.tagged)}
 
     def read(data: bytes, at: int, budget: Budget) -> tuple[Message, int]:
         message: Message = {}
-        for name, read_one in parts:
+        for name, _, read_one, _ in parts:
             message[name], at = read_one(data, at, budget)
         if not schema.flexible:
             return message, at
-        message |= {name: [] if default == () else default for name, default in defaults.items()}
+        message |= {name: [] if default == () else default for name, default, _, _ in tagged.values()}
         number, at = read_uvarint(data, at)
         for _ in range(number):
             tag, at = read_uvarint(data, at)
             length, at = read_uvarint(data, at)
             raw, at = take(data, at, length, f"tagged field {tag}")
             if tag in tagged:
-                name, read_one = tagged[tag]
+                name, _, read_one, _ = tagged[tag]
                 message[name], _ = read_one(raw, 0, budget)
         return message, at
 
-    return read
-
-
-def _is_given(value: object, default: object) -> bool:
-    return (tuple(value) if isinstance(value, list) else value) != default
-
-
-@cache
-def _writer(schema: Schema) -> Callable[[Mapping[str, object]], bytes]:
-    parts = [(field.name, field.default, _field_codec(field, schema.flexible)[1]) for field in schema.fields]
-    tagged = [(tag, field, _field_codec(field, True)[1]) for tag, field in sorted(schema.tagged)]
-
     def write(message: Mapping[str, object]) -> bytes:
-        out = [write_one(message.get(name, default)) for name, default, write_one in parts]
+        out = [write_one(message.get(name, default)) for name, default, _, write_one in parts]
         if schema.flexible:
             given = [
-                (tag, write_one(message[field.name]))
-                for tag, field, write_one in tagged
-                if _is_given(message.get(field.name, field.default), field.default)
+                (tag, write_one(message[name]))
+                for tag, (name, default, _, write_one) in tagged.items()
+                if _is_given(message.get(name, default), default)
             ]
             out.append(write_uvarint(len(given)))
             out += [write_uvarint(tag) + write_uvarint(len(raw)) + raw for tag, raw in given]
         return b"".join(out)
 
-    return write
+    return read, write
 
 
 # Topics and their partitions in messages

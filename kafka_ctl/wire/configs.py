@@ -175,7 +175,7 @@ def _of_broker(settings: BrokerSettings, name: str, of_all: bool = False) -> Mes
     if of_all:
         sources = [one for one in sources if one.source == OF_ALL_BROKERS]
     value = sources[0].value if sources else None
-    sensitive = key is None or key.is_sensitive
+    sensitive = key is None or key.type == "PASSWORD"
     shown = None if sensitive or key is None else _shown(key, value)
     if sensitive:
         sources = [one._replace(value=None) for one in sources]

@@ -266,13 +266,13 @@ class Contents:
         """The batches from the one that has `offset` on, up to `end`: their offsets and bytes, `most` bytes or one."""
         found: list[tuple[int, bytes]] = []
         size = 0
-        while offset < end and (size < most or not found):
-            base, behind, data = self._batch_at(tp, log, offset, end)
-            if behind > end or (found and size + len(data) > most):
+        for base, batch in self._batches(tp, log, offset, end):
+            if found and size + len(batch.data) > most:
                 break
-            found.append((base, data))
-            size += len(data)
-            offset = behind
+            found.append((base, batch.at(base, log.entries[base + batch.records - 1].leader_epoch)))
+            size += len(batch.data)
+            if size >= most:
+                break
         return found
 
     def size(self, tp: TopicPartition, log: Log, offset: int, end: int, enough: int) -> int:
@@ -281,42 +281,42 @@ class Contents:
         Nothing is copied: every fetch that waits asks at every append.
         """
         size = 0
-        while offset < end and size < enough:
-            whole = self._whole_at(tp, log, offset)
-            _, behind, data = whole or self._batch_at(tp, log, offset, end)
-            if behind > end:
+        for _, batch in self._batches(tp, log, offset, end):
+            size += len(batch.data)
+            if size >= enough:
                 break
-            size += len(data)
-            offset = behind
         return size
 
-    def _whole_at(self, tp: TopicPartition, log: Log, offset: int) -> tuple[int, int, bytes] | None:
-        """The batch at an offset as its producer made it, None where the log has none of which all is there."""
-        entries = log.entries
-        kept = self.of(tp, entries[offset].value)
-        if kept is None:
-            return None
-        base = offset - (entries[offset].value - kept.first)
-        behind = base + kept.batch.records
-        is_whole = base >= 0 and behind <= log.end and entries[behind - 1].value == kept.values[-1]
-        return (base, behind, kept.batch.data) if is_whole else None
+    def _batches(self, tp: TopicPartition, log: Log, offset: int, end: int) -> Iterator[tuple[int, Batch]]:
+        """The first offset and the batch of each from the one that has `offset` on, up to `end`.
 
-    def _batch_at(self, tp: TopicPartition, log: Log, offset: int, end: int) -> tuple[int, int, bytes]:
-        """The batch that a log has at an offset: its first offset, the offset behind it, its bytes.
+        One that ends behind `end` is left out, as it has to stay whole.
+        """
+        while offset < end:
+            base, batch = self._batch_at(tp, log, offset, end)
+            offset = base + batch.records
+            if offset > end:
+                return
+            yield base, batch
 
-        A batch ends behind `end` where not all of it is below, as it has to stay whole.
+    def _batch_at(self, tp: TopicPartition, log: Log, offset: int, end: int) -> tuple[int, Batch]:
+        """The first offset of the batch that a log has at an offset, and the batch.
+
+        It is as its producer made it where all of it is there, else of records that came together in one leader epoch.
         """
         entries = log.entries
         epoch, value, _ = entries[offset]
-        kept, behind = self.of(tp, value), offset
-        if kept is not None and (whole := self._whole_at(tp, log, offset)) is not None:
-            base, behind, _ = whole
-            return base, behind, kept.batch.at(base, epoch)
+        if (kept := self.of(tp, value)) is not None:
+            base = offset - (value - kept.first)
+            last = base + kept.batch.records - 1
+            if base >= 0 and last < log.end and entries[last].value == kept.values[-1]:
+                return base, kept.batch
+        behind = offset
         while behind < min(end, offset + RUN) and entries[behind].leader_epoch == epoch:
             if behind > offset and self.of(tp, entries[behind].value) is not kept:
                 break
             behind += 1
-        return offset, behind, write_batch(self._records(kept, log, offset, behind), epoch)
+        return offset, read_batch(write_batch(self._records(kept, log, offset, behind), epoch))
 
     def _records(self, kept: Kept | None, log: Log, offset: int, behind: int) -> list[Record]:
         """Records from an offset on: as their producer made them, or numbers of the lab's own."""
@@ -328,17 +328,11 @@ class Contents:
 
     def offset_at(self, tp: TopicPartition, log: Log, end: int, timestamp: int) -> tuple[int, int] | None:
         """The first record that is as young as this: its timestamp and offset."""
-        offset = log.start
-        while offset < end:
-            _, behind, data = self._batch_at(tp, log, offset, end)
-            if behind > end:
-                break
-            batch = read_batch(data)
-            if batch.max_timestamp >= timestamp:
-                for record in read_records(batch):
-                    if record.timestamp >= timestamp and record.offset >= log.start:
-                        return record.timestamp, record.offset
-            offset = behind
+        for base, batch in self._batches(tp, log, log.start, end):
+            for record in read_records(batch) if batch.max_timestamp >= timestamp else ():
+                offset = base + record.offset - batch.base_offset
+                if record.timestamp >= timestamp and offset >= log.start:
+                    return record.timestamp, offset
         return None
 
 

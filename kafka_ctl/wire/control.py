@@ -295,13 +295,13 @@ async def describe_log_dirs(service: Service, version: int, request: Message) ->
     asked = request["topics"]
     wanted = None if asked is None else named(asked, "topic")
     results = []
-    for directory in service.broker.log_dirs.directories(wanted):
+    for path, copies in service.broker.log_dirs.directories(wanted).items():
         parts = [
             (one.partition, {"partition_size": one.size, "offset_lag": one.lag, "is_future_key": one.is_future})
-            for one in directory.copies
+            for one in copies or ()
         ]
-        error = number_of(STORAGE_ERROR if directory.failed else None)
-        results.append({"error_code": error, "log_dir": directory.path, "topics": grouped(parts)})
+        error = number_of(STORAGE_ERROR if copies is None else None)
+        results.append({"error_code": error, "log_dir": path, "topics": grouped(parts)})
     return {"results": results}
 
 

@@ -77,11 +77,6 @@ class FetchSession:
     """Milliseconds. (Kafka calls it last used, but remembers no later use: KAFKA-9137.)"""
     epoch: int = 1
 
-    @property
-    def value(self) -> tuple[int, int]:
-        """Sessions are evicted from the smallest of these on."""
-        return len(self.partitions), self.id
-
 
 Answered = tuple[str | None, int, Found]
 """An error of the whole request, the session's id, and the partitions of the answer."""
@@ -180,14 +175,14 @@ class FetchSessions:
         return id
 
     def _evict(self, privileged: bool, now: int) -> bool:
-        """Make room for a session: the oldest goes if it is old enough; for a follower's, else a consumer's.
+        """Make room for a session: the oldest goes if it is old enough; for a follower's, else a consumer's smallest.
 
         Kafka 2.0.1: server/FetchSession.scala, FetchSessionCache.tryEvict, touch
         """
         going = min(self.sessions.values(), key=lambda session: (session.created, session.id), default=None)
         if going is not None and now - going.created <= EVICTION:
             consumers = [session for session in self.sessions.values() if privileged and not session.privileged]
-            going = min(consumers, key=lambda session: session.value, default=None)
+            going = min(consumers, key=lambda session: (len(session.partitions), session.id), default=None)
         if going is None:
             return False
         del self.sessions[going.id]

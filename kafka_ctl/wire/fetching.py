@@ -122,7 +122,7 @@ class Reading:
         self.leader.deletion.note_start(tp, self.replica, self.asked[tp].log_start)
         self.leader.try_to_join(tp, self.replica, hosted.state.leader_epoch)
         self.service.sent_high_watermarks[tp, self.replica] = part["high_watermark"]
-        self.leader.count_sent(tp, len(part["records"]))
+        self.service.broker.quotas.leader.record(tp, len(part["records"]))
 
     # Reading
 

@@ -124,8 +124,12 @@ def _partition(broker: Broker, tp: TopicPartition, version: int) -> Message:
 async def _auto_create(service: Service, topic: str) -> str:
     """Create a topic that a client asked for, as `auto.create.topics.enable` has it by default; the error to answer."""
     config = service.shared.world.config
-    numbers = config["num.partitions"], config["default.replication.factor"]
-    create = functools.partial(_create, service, topic, *numbers, None, None)
+    admin, numbers = service.shared.admin, (config["num.partitions"], config["default.replication.factor"])
+
+    async def create() -> None:
+        admin.record_request("create_topic", topic=topic)
+        await admin.create_topic(topic, *numbers, None, None, _racks(service))
+
     error, _ = await _attempt(create, "INVALID_TOPIC_EXCEPTION")
     return "LEADER_NOT_AVAILABLE" if error in (None, "TOPIC_ALREADY_EXISTS") else error
 
@@ -150,7 +154,6 @@ MOST_PARTITIONS = 100_000
 REPEATED = ("INVALID_REQUEST", "Duplicate topic in request.")
 """A topic that stands twice in CreatePartitions."""
 TOO_MANY = ("INVALID_PARTITIONS", f"A topic has {MOST_PARTITIONS} partitions at most here.")
-GONE: Outcome = (UNKNOWN_PARTITION, None)
 
 
 async def _as_controller(service: Service, work: Callable[[], Awaitable[None]], otherwise: str) -> Outcome:
@@ -184,7 +187,7 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
         if assignment is None and service.broker.generation.requests.has_default_counts:
             wanted = config["num.partitions"] if wanted == -1 else wanted
             copies = config["default.replication.factor"] if copies == -1 else copies
-        create = functools.partial(_create_checked, service, topic, wanted, copies, assignment, only)
+        create = functools.partial(_create, service, topic, wanted, copies, assignment, only)
         otherwise = "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST"
         if name not in twice:
             answers[name] = await _as_controller(service, create, otherwise), len(assignment or ()) or wanted
@@ -205,30 +208,17 @@ def _repeated(service: Service, request: Message, names: Iterable[str]) -> dict[
     return dict.fromkeys(listed, (("INVALID_REQUEST", text), 0))
 
 
-async def _create_checked(
+async def _create(
     service: Service, topic: Message, partitions: int, copies: int, assignment: Assignment | None, only: bool
 ) -> None:
     """Create a topic of a request, or with `only` find out whether it could be."""
     settings = {one["name"]: one["value"] for one in topic["configs"]}
     _check_new(service, topic, settings, partitions, copies)
-    wanted, each = (None, None) if assignment else (partitions, copies)
-    await _create(service, topic["name"], wanted, each, assignment, settings, only)
-
-
-async def _create(
-    service: Service,
-    name: str,
-    partitions: int | None,
-    replication_factor: int | None,
-    assignment: Assignment | None,
-    settings: Mapping[str, str] | None,
-    only: bool = False,
-) -> None:
-    """Create a topic, or with `only` find out whether it could be."""
-    admin = service.shared.admin
+    admin, name = service.shared.admin, topic["name"]
     if not only:
         admin.record_request("create_topic", topic=name)
-    await admin.create_topic(name, partitions, replication_factor, assignment, settings, _racks(service), only)
+    wanted, each = (None, None) if assignment else (partitions, copies)
+    await admin.create_topic(name, wanted, each, assignment, settings, _racks(service), only)
 
 
 async def _all_awaited(
@@ -342,7 +332,7 @@ async def delete_topics(service: Service, version: int, request: Message) -> Mes
         elif knows and not service.broker.config["delete.topic.enable"]:
             outcome = ("TOPIC_DELETION_DISABLED" if version >= 3 else "INVALID_REQUEST"), None
         elif name not in topics_of(service):
-            outcome = GONE
+            outcome = UNKNOWN_PARTITION, None
         else:
             outcome = await _attempt(delete, "INVALID_TOPIC_EXCEPTION")
         results.append((name, outcome))
@@ -366,7 +356,7 @@ async def create_partitions(service: Service, version: int, request: Message) ->
         async def grow(name: str = name, count: int = count, given: Message = topic) -> None:
             assignments = given["assignments"]
             chosen = None if assignments is None else [one["broker_ids"] for one in assignments]
-            new = await check_growth(service, name, count, chosen)
+            new = await _check_growth(service, name, count, chosen)
             if not only:
                 service.shared.admin.record_request("add_partitions", topic=name, total=count)
             await service.shared.admin.add_partitions(name, count, _racks(service), new, only)
@@ -377,14 +367,13 @@ async def create_partitions(service: Service, version: int, request: Message) ->
     return {"results": [_answer(name, outcome) for name, outcome in outcomes.items()]}
 
 
-Assignments = Sequence[Sequence[int]] | None
-"""The replicas of each new partition, in order; None where the broker is to choose."""
-
-
-async def check_growth(
-    service: Service, topic: str, count: int, given: Assignments
+async def _check_growth(
+    service: Service, topic: str, count: int, given: Sequence[Sequence[int]] | None
 ) -> dict[int, tuple[int, ...]] | None:
-    """The new partitions as they were given, None where nothing was. Raises ApiException if they are not possible."""
+    """The new partitions with the replicas that were given for each in order, None where the broker is to choose.
+
+    Raises ApiException if they are not possible.
+    """
     zk = KafkaZkClient(service.broker.zk)
     per_topic = service.broker.generation.reassignment.incremental_reassignment
     if not per_topic and await zk.exists(ReassignPartitionsZNode.path()):
