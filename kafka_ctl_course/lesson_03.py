@@ -14,7 +14,6 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.partition import PartitionState
 from kafka_ctl.replica import without_replica
 from kafka_ctl.trace.record import Record
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.lesson_05 import in_words, leadership
 from kafka_ctl_course.quiet import opening
 
@@ -286,5 +285,3 @@ def changed(known, listed, read):
         why="When both results come from one set, `read`, no death between the two looks is missed.",
     ),
 )
-
-GUESSES = guesses("03")

@@ -16,7 +16,6 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace import details
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import TOPIC, opening
 
 Case = tuple[dict[int, int], tuple[int, ...], int]
@@ -290,5 +289,3 @@ def cut(high_watermark, end, shared):
         why="A write needs members of the ISR, and members need brokers that run: give the partition another one.",
     ),
 )
-
-GUESSES = guesses("04")

@@ -11,13 +11,12 @@ from itertools import combinations, permutations
 from kafka_ctl import election
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.election import Election
-from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess
+from kafka_ctl.exercises.exercise import Exercise, PictureGuess
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import details
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import TOPIC, opening
 
 Leadership = tuple[tuple[str, int, tuple[int, ...], int], ...]
@@ -402,7 +401,7 @@ def kill_first(lab: Lab) -> None:
     lab.settle()
 
 
-GUESSES: dict[str, Guess | PictureGuess] = {
+GUESSES = {
     "05.a": PictureGuess(
         "The assignment of orders-0 is 1, 2, 3; the ISR is 1, 3, 2; broker 1 dies. Who leads?",
         "broker",
@@ -417,5 +416,4 @@ GUESSES: dict[str, Guess | PictureGuess] = {
         },
         "The walk goes along the assignment, and takes the first that is alive and in the ISR.",
     ),
-    **guesses("05"),
 }

@@ -13,7 +13,6 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import details
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import TOPIC, opening
 
 TITLE = "Who changes the ISR"
@@ -223,5 +222,3 @@ def is_done(wanted, stored):
         why="The leader reads the znode again, finds the ISR that it wanted to write, and takes over its version.",
     ),
 )
-
-GUESSES = guesses("06")

@@ -9,12 +9,11 @@ from typing import ClassVar, NamedTuple
 from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess, Verdict, not_callable
+from kafka_ctl.exercises.exercise import Exercise, PictureGuess, Verdict, not_callable
 from kafka_ctl.exercises.operate import WAITS, Operate, Remark, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import TOPIC, opening
 
 TITLE = "A broker that is back is not in sync"
@@ -326,7 +325,7 @@ def without_leader(lab: Lab) -> frozenset[str]:
     return frozenset(f"partition:{p.topic}-{p.partition}" for p in lab.partitions() if p.leader == NO_LEADER)
 
 
-GUESSES: dict[str, Guess | PictureGuess] = {
+GUESSES = {
     "07.a": PictureGuess(
         "Broker 2 has just been restarted: its process runs, and it still catches up. Broker 1 is killed now. Which "
         "partitions have no leader then?",
@@ -342,5 +341,4 @@ GUESSES: dict[str, Guess | PictureGuess] = {
         },
         "A process that runs is not a replica in sync: where broker 1 was alone in the ISR, no replica may lead.",
     ),
-    **guesses("07"),
 }

@@ -13,7 +13,6 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Case = tuple[int, int]
@@ -227,5 +226,3 @@ def at_startup(states):
         "remembers decides which one is obeyed.",
     ),
 )
-
-GUESSES = guesses("09")

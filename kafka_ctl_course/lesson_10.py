@@ -18,7 +18,6 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.lesson_04 import ignored
 from kafka_ctl_course.quiet import PLAN, opening
 
@@ -338,5 +337,3 @@ EXERCISES: tuple[Exercise, ...] = (
         why="An administrator has to ask for every move; the controller then carries it out (lesson 11).",
     ),
 )
-
-GUESSES = guesses("10")

@@ -13,7 +13,6 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import PLAN, TOPIC, opening
 
 Case = tuple[tuple[int, ...], tuple[int, ...]]
@@ -317,5 +316,3 @@ def remember(cached, written):
         why=emptied,
     ),
 )
-
-GUESSES = guesses("11")

@@ -12,7 +12,6 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import TOPIC, opening
 
 Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -283,5 +282,3 @@ EXERCISES: tuple[Exercise, ...] = (
         why=taken_back,
     ),
 )
-
-GUESSES = guesses("12")

@@ -14,7 +14,6 @@ from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable, plain,
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.figures.reassignment_znodes import Throttle, settings
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import PLAN, TOPIC, opening, quiet_lab, write
 
 TITLE = "The reassignment tool and throttles"
@@ -265,5 +264,3 @@ EXERCISES: tuple[Exercise, ...] = (
         why="Any plan that is true will do: verify compares it with AR, and then removes rates and lists.",
     ),
 )
-
-GUESSES = guesses("13")

@@ -14,7 +14,6 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL, ReplicaState
 from kafka_ctl_course.figures.deletion import facts
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import PLAN, TOPIC, opening
 
 Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
@@ -317,5 +316,3 @@ def waits(asked, queued, moving):
         why="So orders waits, the move ends, and no request is left that makes the start of broker 4 fail.",
     ),
 )
-
-GUESSES = guesses("14")

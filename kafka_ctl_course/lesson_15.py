@@ -15,7 +15,6 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
-from kafka_ctl_course.guesses import guesses
 
 Case = tuple[list[Candidate], frozenset[int], frozenset[TopicPartition], int]
 TITLE = "Preferred leaders and the automatic rebalance"
@@ -323,5 +322,3 @@ def may_be_elected(partition, live, moving):
         why="An unfinished move of any partition switches the automatic rebalance off; so end it.",
     ),
 )
-
-GUESSES = guesses("15")

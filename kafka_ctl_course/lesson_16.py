@@ -12,7 +12,6 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace.timing import timing
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Case = tuple[list[str], int]
@@ -215,5 +214,3 @@ def next_round(asked, refused):
         why="The wait is the number of operations one after the other, times the round trip of the controller.",
     ),
 )
-
-GUESSES = guesses("16")

@@ -14,7 +14,6 @@ from kafka_ctl.exercises.exercise import Exercise, Verdict, first, not_callable,
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.fetch_load import FetchLoad, fetch_load
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 TITLE = "Timing wheel and purgatory"
@@ -278,5 +277,3 @@ EXERCISES: tuple[Exercise, ...] = (
         why="The lists hold what was completed since the last purge, once for each partition of a fetch.",
     ),
 )
-
-GUESSES = guesses("26")

@@ -10,7 +10,6 @@ from kafka_ctl.errors import KafkaCtlError, short
 from kafka_ctl.exercises.answers import UnknownObject
 from kafka_ctl.exercises.exercise import Exercise, Verdict, failed, not_callable, returned_none
 from kafka_ctl.incidents.incident import Incident, Score, on_call
-from kafka_ctl_course.guesses import guesses
 
 TITLE = "On call"
 LIVING, FROM_LOGS, SHOWN = 19, 14, 30
@@ -128,5 +127,3 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
     ),
 )
-
-GUESSES = guesses("27")
