@@ -35,7 +35,7 @@ from kafka_ctl.exercises.exercise import (
 from kafka_ctl.explore.walk import walk
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins, copies
+from kafka_ctl.plugins import Plugins, called, copies
 from kafka_ctl.plugins import plain as typed
 from kafka_ctl.trace import Trace
 
@@ -59,19 +59,19 @@ Truth = TypeVar("Truth")
 class Implement(Exercise, Generic[*Given, Answer, End]):
     """A function that is plugged in as `what[occasion]`, such as `elections["offline"]`.
 
-    `usual` is the kit's own; `ask` calls a function for one case through the plug, so that both are treated alike.
-    `cases` are the hidden ones: tuples of `arguments`. With `lists`, a tuple among the arguments can be added to a
-    list, and a list to it: a rule does not depend on which of the two types holds the brokers. `stories` have titles.
+    `usual` is the kit's own; both are asked through the plug, so that they are treated alike. `cases` are the hidden
+    ones: tuples of arguments. `read` takes the answer to a case for what it means. With `lists`, a tuple among the
+    arguments can be added to a list, and a list to it: a rule does not depend on which of the two types holds the
+    brokers. `stories` have titles.
     `outcome` is what is compared of two labs, and `describe` puts it in words. `explain` says what is wrong with an
     answer to one case, beside the right answer; `why` explains a right function.
     """
 
     kind: ClassVar[str] = "implement"
-    what: str
+    what: str = "rules"
     occasion: str
-    arguments: str
     usual: Callable[..., object]
-    ask: Callable[[Plugins, tuple[*Given]], Answer]
+    read: Callable[..., Answer] = lambda answer, case: answer
     cases: Callable[[], Iterable[tuple[*Given]]]
     stories: Mapping[str, str]
     outcome: Callable[[Lab], End]
@@ -142,22 +142,22 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
 
     def _difference(self, mine: Plugins, usual: Plugins, case: tuple[*Given]) -> str | None:
         """The fault in the answer to one case; None when it is right."""
-        expected = self.ask(usual, case)
+        expected = self._answer(usual, case)
         try:
-            got = self.ask(mine, case)
+            got = self._answer(mine, case)
         except PluginFailed as error:
             return decoded(error)
         if got == expected:
             return None
-        values: tuple[object, ...] = case
-        words = zip(self.arguments.split(", "), values, strict=True)
-        asked = ", ".join(f"{word}={typed(value)}" for word, value in words)
         try:
             why = self.explain(case, got, expected)
         except OF_ANOTHER_SHAPE:
             why = "That is of another shape than what is asked for."
         answer = tuple(got)[:2] if isinstance(got, Election) else got  # leader and ISR
-        return f"asked with {asked}, your function answers {answer!r}. {why}"
+        return f"asked with {called(self.what, self.occasion, case)}, your function answers {answer!r}. {why}"
+
+    def _answer(self, plugins: Plugins, case: tuple[*Given]) -> Answer:
+        return self.read(plugins.decided(self.what, self.occasion, case), case)
 
 
 class Row(tuple[object, ...]):
