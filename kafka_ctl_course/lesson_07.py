@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, PictureGuess, Verdict, not_callable
+from kafka_ctl.exercises.exercise import Exercise, Function, FunctionExercise, PictureGuess, Verdict
 from kafka_ctl.exercises.operate import WAITS, Operate, Remark, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
@@ -85,22 +85,17 @@ ROLLS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class RollingRestart(Exercise):
+class RollingRestart(FunctionExercise):
     """A function of (lab, broker) that says whether a broker may be stopped now; each broker is restarted by it.
 
     Any function is right that lets each of `ROLLS` come to its end, without a partition that goes Offline.
     """
 
-    kind: ClassVar[str] = "implement"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """Restart every broker that has a copy; the first partition without a leader is reported."""
-        if not callable(answer):
-            return not_callable(answer)
         for roll in ROLLS:
             with Lab.replay(roll.begin) as lab:
-                if (problem := _rolled(lab, roll, answer)) is not None:
+                if (problem := _rolled(lab, roll, function)) is not None:
                     return Verdict(False, f'In the roll "{roll.title}": {problem}', _merged(lab.story))
         return Verdict(True, self.why)
 

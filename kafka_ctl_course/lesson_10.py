@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 from kafka_ctl.assignment import alternating, assign
 from kafka_ctl.display import counted
 from kafka_ctl.errors import KafkaCtlError, PluginFailed, short
-from kafka_ctl.exercises.exercise import Exercise, Verdict, failed, not_callable
+from kafka_ctl.exercises.exercise import Exercise, Function, FunctionExercise, Verdict, failed
 from kafka_ctl.exercises.implement import decoded
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
@@ -63,20 +63,15 @@ SIZES = (Size(6, 30, 3), Size(5, 20, 2), Size(4, 12, 3))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place(Exercise):
+class Place(FunctionExercise):
     """`place(brokers, partitions, replication_factor)`, plugged in as `rules["assignment"]`; then each broker dies.
 
     Any assignment is right in which leaders are even, before and after each death.
     """
 
-    kind: ClassVar[str] = "implement"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """Create a topic of each size, look, and kill each broker in turn."""
-        if not callable(answer):
-            return not_callable(answer)
-        plugins = Plugins(rules={"assignment": answer})
+        plugins = Plugins(rules={"assignment": function})
         for size in SIZES:
             story = opening(size.brokers) + (
                 f"create_topic orders partitions={size.partitions} "
@@ -154,7 +149,7 @@ ROOMS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Racked(Exercise):
+class Racked(FunctionExercise):
     """`followers(leader, others, rack_of, wanted)`: the brokers that get the other copies of one partition.
 
     It is called for every partition of a new topic, with `others` in the order of Kafka's rule. Right is what spans as
@@ -162,16 +157,13 @@ class Racked(Exercise):
     """
 
     kind: ClassVar[str] = "repair"
-    why: str
 
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """Create a topic in each room, look at its racks, and switch each rack off."""
-        if not callable(answer):
-            return not_callable(answer)
         for room in ROOMS:
-            if (problem := refused(answer, room)) is not None:
+            if (problem := refused(function, room)) is not None:
                 return Verdict(False, problem)
-            plugins = Plugins(rules={"assignment": ruled(answer, room)})
+            plugins = Plugins(rules={"assignment": ruled(function, room)})
             story = opening(room.racks) + (
                 f"create_topic orders partitions={room.partitions} "
                 f"replication_factor={room.replication_factor}\nsettle\n"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from kafka_ctl.balance import Candidate, by_preferred, candidates
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.exercises.exercise import Exercise, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Function, Verdict
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.predict import Predict
@@ -174,12 +174,12 @@ class Rebalance(Implement):
     They differ where the ISR in the controller's memory is old.
     """
 
-    def judge(self, answer: object) -> Verdict:
-        """An answer that does not fit the newer rule may fit the older one."""
-        verdict = super().judge(answer)
-        if verdict.right or not callable(answer):
+    def judge_function(self, function: Function) -> Verdict:
+        """A function that does not fit the newer rule may fit the older one."""
+        verdict = super().judge_function(function)
+        if verdict.right:
             return verdict
-        older = Implement.judge(replace(self, usual=until_2_5), answer)
+        older = Implement.judge_function(replace(self, usual=until_2_5), function)
         return older if older.right else verdict
 
 

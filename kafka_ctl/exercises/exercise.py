@@ -18,6 +18,8 @@ from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 
+Function = Callable[..., Any]
+"""A learner's function."""
 LONGEST = 10_000
 """Characters of a source text that is kept."""
 
@@ -67,14 +69,27 @@ class Exercise:
         raise NotImplementedError
 
 
+@dataclass(frozen=True, kw_only=True)
+class FunctionExercise(Exercise):
+    """An exercise whose answer is a function; `why` explains a right one."""
+
+    kind: ClassVar[str] = "implement"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """The verdict on a function; anything else is refused."""
+        if callable(answer):
+            return self.judge_function(answer)
+        return Verdict(False, f"{short(answer)} is not a function; give the function's name, without brackets.")
+
+    def judge_function(self, function: Function) -> Verdict:
+        """The verdict on this function; it may raise whatever the function raises."""
+        raise NotImplementedError
+
+
 def failed(error: BaseException) -> str:
     """The act of a learner's function that ended in this error, beginning with the verb."""
     return str(error) if isinstance(error, UnusableFunction) else raised(error)
-
-
-def not_callable(answer: object) -> Verdict:
-    """The verdict on an answer that is no function where one is asked for."""
-    return Verdict(False, f"{short(answer)} is not a function; give the function's name, without brackets.")
 
 
 def plain(value: object) -> Any:

@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar, TypeVarTuple, cast
+from typing import Generic, TypeVar, TypeVarTuple, cast
 
 from kafka_ctl.election import Election
 from kafka_ctl.errors import ConditionNotMet, KafkaCtlError, PluginFailed, short
 from kafka_ctl.exercises.answers import still_running
 from kafka_ctl.exercises.exercise import (
-    Exercise,
+    Function,
+    FunctionExercise,
     Verdict,
     asked_for,
     failed,
     first,
     fitted,
-    not_callable,
     plain,
     returned_none,
     same,
@@ -56,7 +56,7 @@ Truth = TypeVar("Truth")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Implement(Exercise, Generic[*Given, Answer, End]):
+class Implement(FunctionExercise, Generic[*Given, Answer, End]):
     """A function that is plugged in as `what[occasion]`, such as `elections["offline"]`.
 
     `usual` is the kit's own; both are asked through the plug, so that they are treated alike. `cases` are the hidden
@@ -67,7 +67,6 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
     answer to one case, beside the right answer; `why` explains a right function.
     """
 
-    kind: ClassVar[str] = "implement"
     what: str = "rules"
     occasion: str
     usual: Callable[..., object]
@@ -77,14 +76,11 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
     outcome: Callable[[Lab], End]
     describe: Callable[[End], str]
     explain: Callable[[tuple[*Given], Answer, Answer], str]
-    why: str
     lists: bool = False
 
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """Stories first, then cases, then walks; the first difference is reported."""
-        if not callable(answer):
-            return not_callable(answer)
-        mine, usual = self._plugins(with_rows(answer) if self.lists else answer), self._plugins(self.usual)
+        mine, usual = self._plugins(with_rows(function) if self.lists else function), self._plugins(self.usual)
         for title, text in self.stories.items():
             still_running(f'the story "{title}"')
             if (verdict := self._story(f'In the story "{title}"', text, mine, usual)) is not None:
@@ -251,7 +247,7 @@ def story_of(opening: str, commands: list[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compute(Exercise, Generic[*Given, Truth]):
+class Compute(FunctionExercise, Generic[*Given, Truth]):
     """A function that is called after each of `stories`, with what `give` takes from the lab: tuples of arguments.
 
     `truth` is the right answer to one of them, `explain` says what is wrong with another one. Where the arguments say
@@ -259,21 +255,17 @@ class Compute(Exercise, Generic[*Given, Truth]):
     None is explained like any other answer.
     """
 
-    kind: ClassVar[str] = "implement"
     stories: Mapping[str, str]
     give: Callable[[Lab], list[tuple[*Given]]]
     truth: Callable[[*Given], Truth]
     explain: Callable[[tuple[*Given], object, Truth], str]
-    why: str
     shows_story: bool = True
     none: bool = False
 
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """Call it after every story; the first difference is reported."""
-        if not callable(answer):
-            return not_callable(answer)
         for title, text in self.stories.items():
-            problem = self._problem(answer, text)
+            problem = self._problem(function, text)
             if problem is not None and not self.shows_story:
                 return Verdict(False, problem[:1].upper() + problem[1:])
             if problem is not None:
