@@ -147,16 +147,13 @@ class Plugins:
         if name not in self.elections:
             return usual(assignment, isr, *others)
         rest = (other if isinstance(other, bool) else frozenset(other) for other in others)
-        return cast("Election | None", self.decided("elections", name, (tuple(assignment), tuple(isr), *rest)))
+        return cast("Election | None", self.decided("elections", name, tuple(assignment), tuple(isr), *rest))
 
     def rule(self, name: str, usual: F) -> F:
         """The function that decides: the plugged-in one, whose answers are checked and decoded, or else `usual`."""
-        return cast("F", partial(self._rule, name)) if name in self.rules else usual
+        return cast("F", partial(self.decided, "rules", name)) if name in self.rules else usual
 
-    def _rule(self, name: str, *values: object) -> object:
-        return self.decided("rules", name, values)
-
-    def decided(self, what: str, name: str, values: tuple[object, ...]) -> object:
+    def decided(self, what: str, name: str, *values: object) -> object:
         """The decoded answer of a function that was given; PluginFailed where it cannot be decoded."""
         expected, answer = ELECTED if what == "elections" else ANSWERS[name], self._call(what, name, values)
         try:

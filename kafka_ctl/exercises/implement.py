@@ -62,9 +62,8 @@ class Implement(FunctionExercise, Generic[*Given, Answer, End]):
     `usual` is the kit's own; both are asked through the plug, so that they are treated alike. `cases` are the hidden
     ones: tuples of arguments. `read` takes the answer to a case for what it means. With `lists`, a tuple among the
     arguments can be added to a list, and a list to it: a rule does not depend on which of the two types holds the
-    brokers. `stories` have titles.
-    `outcome` is what is compared of two labs, and `describe` puts it in words. `explain` says what is wrong with an
-    answer to one case, beside the right answer; `why` explains a right function.
+    brokers. `stories` have titles. `outcome` is what is compared of two labs, and `describe` puts it in words.
+    `explain` says what is wrong with an answer to one case, beside the right answer; `why` explains a right function.
     """
 
     what: str = "rules"
@@ -153,7 +152,7 @@ class Implement(FunctionExercise, Generic[*Given, Answer, End]):
         return f"asked with {called(self.what, self.occasion, case)}, your function answers {answer!r}. {why}"
 
     def _answer(self, plugins: Plugins, case: tuple[*Given]) -> Answer:
-        return self.read(plugins.decided(self.what, self.occasion, case), case)
+        return self.read(plugins.decided(self.what, self.occasion, *case), case)
 
 
 class Row(tuple[object, ...]):
