@@ -309,25 +309,14 @@ def safe_to_stop(lab, broker):
 )
 
 
-def kill_first(lab: Lab) -> None:
-    """Kill broker 1, and wait until its session is over and the controller has decided."""
-    lab.kill(1)
-    lab.run_for(8)
-
-
-def without_leader(lab: Lab) -> frozenset[str]:
-    """The partitions without a leader."""
-    return frozenset(f"partition:{p.topic}-{p.partition}" for p in lab.partitions() if p.leader == NO_LEADER)
-
-
 GUESSES = {
     "07.a": PictureGuess(
         "Broker 2 has just been restarted: its process runs, and it still catches up. Broker 1 is killed now. Which "
         "partitions have no leader then?",
         "partition",
-        lambda: Lab.replay(RESTARTED),
-        kill_first,
-        without_leader,
+        RESTARTED,
+        "kill 1\nrun_for 8\n",  # until the session is over and the controller has decided
+        lambda lab: frozenset(f"partition:{p.topic}-{p.partition}" for p in lab.partitions() if p.leader == NO_LEADER),
         {
             "none": "Only a member of the ISR may lead, and some ISRs had broker 1 alone.",
             "partition:orders-1": "Broker 3 is in the ISR of orders-1.",

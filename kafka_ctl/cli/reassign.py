@@ -206,7 +206,7 @@ class Flags(Commands):
         "--generation", type=click.Choice(list(GENERATIONS)), help="Generation of the cluster [default: 2.0]."
     ),
 )
-def reassign(context: click.Context, **given: Any) -> int | None:
+def reassign(context: click.Context, **given: object) -> int | None:
     """Move partitions to other brokers or log directories: propose a plan, start it, verify, list, cancel.
 
     The options are those of Kafka's kafka-reassign-partitions, of the release that the generation follows.
@@ -225,8 +225,8 @@ def reassign(context: click.Context, **given: Any) -> int | None:
                 f"{_flag(chosen[0])} stands before the subcommand {context.invoked_subcommand!r}; write it behind it"
             )
         return None
-    given["generation"] = given["generation"] or "2.0"
-    return int(context.invoke(reassign.commands[checked_action(given, given["generation"])], **given))
+    name = given["generation"] = str(given["generation"] or "2.0")
+    return int(context.invoke(reassign.commands[checked_action(given, name)], **given))
 
 
 # A subcommand for each action

@@ -273,15 +273,15 @@ def _is_quoted(text: str, example: object) -> bool:
 class PictureGuess(NamedTuple):
     """A question that is answered by clicking in the picture of a cluster; the answer is what a run shows.
 
-    `before` makes the lab that is shown, `run` does to a fork of it what is asked about, and `outcome` reads the right
-    things off that: `broker:2`, `partition:orders-0`, or `none`. `kind` is `broker` or `partition`;
-    of partitions several can be right. `hints` answer wrong guesses, `why` is the reason, given after the run.
+    `before` is the story of the lab that is shown, `run` has the commands that are asked about, and `outcome` reads the
+    right things off their end: `broker:2`, `partition:orders-0`, or `none`. `kind` is `broker` or `partition`; of
+    partitions several can be right. `hints` answer wrong guesses, `why` is the reason, given after the run.
     """
 
     question: str
     kind: str
-    before: Callable[[], Lab]
-    run: Callable[[Lab], None]
+    before: str
+    run: str
     outcome: Callable[[Lab], frozenset[str]]
     hints: Mapping[str, str]
     why: str
