@@ -249,7 +249,7 @@ def unused(lab: Lab) -> str | None:
     if wrong := [p for p in found if len(p.replicas) != 2]:
         return f"partition {wrong[0].partition} has the replicas {list(wrong[0].replicas)}; two were asked for."
     held = sum(4 in p.isr for p in found)
-    return None if held >= 2 else f"broker 4 holds {held} replica{'s' * (held != 1)} of orders."
+    return None if held >= 2 else f"broker 4 holds {counted(held, 'replica')} of orders."
 
 
 def refused_plan(lab: Lab) -> str | None:
