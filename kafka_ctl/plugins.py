@@ -147,22 +147,15 @@ class Plugins:
         if name not in self.elections:
             return usual(assignment, isr, *others)
         rest = (other if isinstance(other, bool) else frozenset(other) for other in others)
-        decided = self._decided("elections", name, ELECTED, (tuple(assignment), tuple(isr), *rest))
-        return cast("Election | None", decided)
+        return cast("Election | None", self.decided("elections", name, tuple(assignment), tuple(isr), *rest))
 
     def rule(self, name: str, usual: F) -> F:
         """The function that decides: the plugged-in one, whose answers are checked and decoded, or else `usual`."""
-        if name not in self.rules:
-            return usual
+        return cast("F", partial(self.decided, "rules", name)) if name in self.rules else usual
 
-        def decided(*values: object) -> object:
-            return self._decided("rules", name, ANSWERS[name], values)
-
-        return cast("F", decided)
-
-    def _decided(self, what: str, name: str, expected: Answer, values: tuple[object, ...]) -> object:
-        """The decoded answer of a function; PluginFailed where it cannot be decoded."""
-        answer = self._call(what, name, values)
+    def decided(self, what: str, name: str, *values: object) -> object:
+        """The decoded answer of a function that was given; PluginFailed where it cannot be decoded."""
+        expected, answer = ELECTED if what == "elections" else ANSWERS[name], self._call(what, name, values)
         try:
             return expected.decode(answer, *values)
         except (AttributeError, TypeError, ValueError):

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from kafka_ctl.exercises import check, counterexample, hint, my_controller, trouble
 from kafka_ctl.exercises.checking import EXERCISES, GUESSES, LESSONS, register
+from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import quiet_lab
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
 ]
 
 for _file in sorted(Path(__file__).parent.glob("lesson_*.py")):
-    register(_file.stem.removeprefix("lesson_"), import_module(f"{__name__}.{_file.stem}"))
+    _number, _lesson = _file.stem.removeprefix("lesson_"), import_module(f"{__name__}.{_file.stem}")
+    register(_number, _lesson, {**getattr(_lesson, "GUESSES", {}), **guesses(_number)})

@@ -10,7 +10,6 @@ from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import Trace, details
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 TITLE = "Electing a controller"
@@ -284,5 +283,3 @@ def resigns(broker, controller):
         why="A broker that finds its own id in /controller is the controller, and must not resign.",
     ),
 )
-
-GUESSES = guesses("01")

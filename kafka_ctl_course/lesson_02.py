@@ -14,7 +14,6 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import BrokerView
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import TOPIC, opening
 
 TITLE = "How a decision reaches the brokers"
@@ -233,5 +232,3 @@ def take_over(steps):
         why="UpdateMetadata comes first: it has the addresses of all live brokers, also that of the leader.",
     ),
 )
-
-GUESSES = guesses("02")

@@ -14,7 +14,6 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.partition import PartitionState
 from kafka_ctl.replica import without_replica
 from kafka_ctl.trace.record import Record
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.lesson_05 import in_words, leadership
 from kafka_ctl_course.quiet import opening
 
@@ -215,11 +214,8 @@ EXERCISES: tuple[Exercise, ...] = (
             "Which replica is in the ISR of a partition whose last replica has died, and what is that good for?",
             "No leader is -1. This rule elects no other leader.",
         ),
-        what="rules",
         occasion="shrink",
-        arguments="leader, isr, gone",
         usual=without_replica,
-        ask=lambda plugins, case: plugins.rule("shrink", without_replica)(*case),
         cases=cases,
         stories=SHRINKING,
         outcome=leadership,
@@ -286,5 +282,3 @@ def changed(known, listed, read):
         why="When both results come from one set, `read`, no death between the two looks is missed.",
     ),
 )
-
-GUESSES = guesses("03")

@@ -14,9 +14,7 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace import details
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import TOPIC, opening
 
 Case = tuple[dict[int, int], tuple[int, ...], int]
@@ -96,11 +94,6 @@ def cases() -> Iterator[Case]:
     for isr in ((1, 2, 3), (1, 3, 2), (1, 2), (1, 3), (1,)):
         for second, third in product((-1, 0, 1, 3), repeat=2):
             yield {1: 3, 2: second, 3: third}, isr, 1
-
-
-def ask(plugins: Plugins, case: Case) -> int:
-    """One case, through the plug; below the log's beginning is nothing."""
-    return max(plugins.rule("high_watermark", usual)(*case), 0)
 
 
 def explain(case: Case, got: int, expected: int) -> str:
@@ -223,11 +216,9 @@ EXERCISES: tuple[Exercise, ...] = (
             "`ends` has every assigned replica. Which of them count?",
             "Does the leader count? Try an ISR that is the leader alone.",
         ),
-        what="rules",
         occasion="high_watermark",
-        arguments="ends, isr, leader",
         usual=usual,
-        ask=ask,
+        read=lambda offset, case: max(offset, 0),  # below the log's beginning is nothing
         cases=cases,
         stories=STORIES,
         outcome=result,
@@ -291,5 +282,3 @@ def cut(high_watermark, end, shared):
         why="A write needs members of the ISR, and members need brokers that run: give the partition another one.",
     ),
 )
-
-GUESSES = guesses("04")

@@ -13,7 +13,6 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import details
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import TOPIC, opening
 
 TITLE = "Who changes the ISR"
@@ -167,11 +166,8 @@ EXERCISES: tuple[Exercise, ...] = (
             "How can a long time pass without a missing record? And how can records be missing for a short time?",
             "It is behind now, and the last moment at which it had everything is longer ago than the limit.",
         ),
-        what="rules",
         occasion="late",
-        arguments="now, last_caught_up, follower_end, leader_end, max_lag",
         usual=is_late,
-        ask=lambda plugins, case: plugins.rule("late", is_late)(*case),
         cases=late_cases,
         stories=LATE_STORIES,
         outcome=changes,
@@ -227,5 +223,3 @@ def is_done(wanted, stored):
         why="The leader reads the znode again, finds the ISR that it wanted to write, and takes over its version.",
     ),
 )
-
-GUESSES = guesses("06")

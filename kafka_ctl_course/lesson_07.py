@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from kafka_ctl.brokers.states import DOWN
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess, Verdict, not_callable
+from kafka_ctl.exercises.exercise import Exercise, Function, FunctionExercise, PictureGuess, Verdict
 from kafka_ctl.exercises.operate import WAITS, Operate, Remark, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import TOPIC, opening
 
 TITLE = "A broker that is back is not in sync"
@@ -86,22 +85,17 @@ ROLLS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class RollingRestart(Exercise):
+class RollingRestart(FunctionExercise):
     """A function of (lab, broker) that says whether a broker may be stopped now; each broker is restarted by it.
 
     Any function is right that lets each of `ROLLS` come to its end, without a partition that goes Offline.
     """
 
-    kind: ClassVar[str] = "implement"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """Restart every broker that has a copy; the first partition without a leader is reported."""
-        if not callable(answer):
-            return not_callable(answer)
         for roll in ROLLS:
             with Lab.replay(roll.begin) as lab:
-                if (problem := _rolled(lab, roll, answer)) is not None:
+                if (problem := _rolled(lab, roll, function)) is not None:
                     return Verdict(False, f'In the roll "{roll.title}": {problem}', _merged(lab.story))
         return Verdict(True, self.why)
 
@@ -316,25 +310,14 @@ def safe_to_stop(lab, broker):
 )
 
 
-def kill_first(lab: Lab) -> None:
-    """Kill broker 1, and wait until its session is over and the controller has decided."""
-    lab.kill(1)
-    lab.run_for(8)
-
-
-def without_leader(lab: Lab) -> frozenset[str]:
-    """The partitions without a leader."""
-    return frozenset(f"partition:{p.topic}-{p.partition}" for p in lab.partitions() if p.leader == NO_LEADER)
-
-
-GUESSES: dict[str, Guess | PictureGuess] = {
+GUESSES = {
     "07.a": PictureGuess(
         "Broker 2 has just been restarted: its process runs, and it still catches up. Broker 1 is killed now. Which "
         "partitions have no leader then?",
         "partition",
-        lambda: Lab.replay(RESTARTED),
-        kill_first,
-        without_leader,
+        RESTARTED,
+        "kill 1\nrun_for 8\n",  # until the session is over and the controller has decided
+        lambda lab: frozenset(f"partition:{p.topic}-{p.partition}" for p in lab.partitions() if p.leader == NO_LEADER),
         {
             "none": "Only a member of the ISR may lead, and some ISRs had broker 1 alone.",
             "partition:orders-1": "Broker 3 is in the ISR of orders-1.",
@@ -343,5 +326,4 @@ GUESSES: dict[str, Guess | PictureGuess] = {
         },
         "A process that runs is not a replica in sync: where broker 1 was alone in the ISR, no replica may lead.",
     ),
-    **guesses("07"),
 }

@@ -12,7 +12,6 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 TITLE = "Controlled shutdown"
@@ -270,5 +269,3 @@ def receivers(assignment, live, shutting_down):
         why="The broker that leaves gets the new leader, too, and leads no more.",
     ),
 )
-
-GUESSES = guesses("08")

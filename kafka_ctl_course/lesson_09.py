@@ -13,7 +13,6 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Case = tuple[int, int]
@@ -171,11 +170,8 @@ EXERCISES: tuple[Exercise, ...] = (
             "Which two epochs meet when one controller sends its second request?",
             "Write down when a broker refuses, then turn it round.",
         ),
-        what="rules",
         occasion="fence",
-        arguments="request_epoch, newest_seen",
         usual=usual,
-        ask=lambda plugins, case: plugins.rule("fence", usual)(*case),
         cases=cases,
         stories=STORIES,
         outcome=obeyed,
@@ -227,5 +223,3 @@ def at_startup(states):
         "remembers decides which one is obeyed.",
     ),
 )
-
-GUESSES = guesses("09")

@@ -12,13 +12,12 @@ from typing import ClassVar, NamedTuple
 from kafka_ctl.assignment import alternating, assign
 from kafka_ctl.display import counted
 from kafka_ctl.errors import KafkaCtlError, PluginFailed, short
-from kafka_ctl.exercises.exercise import Exercise, Verdict, failed, not_callable
+from kafka_ctl.exercises.exercise import Exercise, Function, FunctionExercise, Verdict, failed
 from kafka_ctl.exercises.implement import decoded
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.lesson_04 import ignored
 from kafka_ctl_course.quiet import PLAN, opening
 
@@ -64,20 +63,15 @@ SIZES = (Size(6, 30, 3), Size(5, 20, 2), Size(4, 12, 3))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place(Exercise):
+class Place(FunctionExercise):
     """`place(brokers, partitions, replication_factor)`, plugged in as `rules["assignment"]`; then each broker dies.
 
     Any assignment is right in which leaders are even, before and after each death.
     """
 
-    kind: ClassVar[str] = "implement"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """Create a topic of each size, look, and kill each broker in turn."""
-        if not callable(answer):
-            return not_callable(answer)
-        plugins = Plugins(rules={"assignment": answer})
+        plugins = Plugins(rules={"assignment": function})
         for size in SIZES:
             story = opening(size.brokers) + (
                 f"create_topic orders partitions={size.partitions} "
@@ -155,7 +149,7 @@ ROOMS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Racked(Exercise):
+class Racked(FunctionExercise):
     """`followers(leader, others, rack_of, wanted)`: the brokers that get the other copies of one partition.
 
     It is called for every partition of a new topic, with `others` in the order of Kafka's rule. Right is what spans as
@@ -163,16 +157,13 @@ class Racked(Exercise):
     """
 
     kind: ClassVar[str] = "repair"
-    why: str
 
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """Create a topic in each room, look at its racks, and switch each rack off."""
-        if not callable(answer):
-            return not_callable(answer)
         for room in ROOMS:
-            if (problem := refused(answer, room)) is not None:
+            if (problem := refused(function, room)) is not None:
                 return Verdict(False, problem)
-            plugins = Plugins(rules={"assignment": ruled(answer, room)})
+            plugins = Plugins(rules={"assignment": ruled(function, room)})
             story = opening(room.racks) + (
                 f"create_topic orders partitions={room.partitions} "
                 f"replication_factor={room.replication_factor}\nsettle\n"
@@ -258,7 +249,7 @@ def unused(lab: Lab) -> str | None:
     if wrong := [p for p in found if len(p.replicas) != 2]:
         return f"partition {wrong[0].partition} has the replicas {list(wrong[0].replicas)}; two were asked for."
     held = sum(4 in p.isr for p in found)
-    return None if held >= 2 else f"broker 4 holds {held} replica{'s' * (held != 1)} of orders; two are enough."
+    return None if held >= 2 else f"broker 4 holds {counted(held, 'replica')} of orders; two are enough."
 
 
 def refused_plan(lab: Lab) -> str | None:
@@ -339,5 +330,3 @@ EXERCISES: tuple[Exercise, ...] = (
         why="An administrator has to ask for every move; the controller then carries it out (lesson 11).",
     ),
 )
-
-GUESSES = guesses("10")

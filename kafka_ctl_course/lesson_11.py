@@ -12,8 +12,6 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import PLAN, TOPIC, opening
 
 Case = tuple[tuple[int, ...], tuple[int, ...]]
@@ -76,11 +74,6 @@ def cases() -> Iterator[Case]:
     for size in (1, 2, 3):
         yield from (((1, 2, 3), new) for new in permutations((1, 2, 3, 4, 5), size))
     yield from (((2, 3, 4, 1), (2, 3, 4)), ((1, 2, 4, 3), (1, 2, 4)))
-
-
-def ask(plugins: Plugins, case: Case) -> tuple[tuple[int, ...], ...]:
-    """One case, through the plug; every part in ascending order."""
-    return tuple(tuple(sorted(part)) for part in plugins.rule("reassignment", moves)(*case))
 
 
 def explain(case: Case, got: tuple[tuple[int, ...], ...], expected: tuple[tuple[int, ...], ...]) -> str:
@@ -258,11 +251,9 @@ def moves(old, new):
             "Which brokers must be able to lead after the move? These have to be in the ISR.",
             "Which brokers may lead while the others copy? These have to be in AR.",
         ),
-        what="rules",
         occasion="reassignment",
-        arguments="old, new",
         usual=moves,
-        ask=ask,
+        read=lambda parts, case: tuple(tuple(sorted(part)) for part in parts),
         cases=cases,
         stories=STORIES,
         outcome=ended,
@@ -317,5 +308,3 @@ def remember(cached, written):
         why=emptied,
     ),
 )
-
-GUESSES = guesses("11")

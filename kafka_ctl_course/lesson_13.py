@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable, plain, returned_none, unsuited
+from kafka_ctl.exercises.exercise import Exercise, Function, FunctionExercise, Verdict, plain, returned_none, unsuited
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.figures.reassignment_znodes import Throttle, settings
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import PLAN, TOPIC, opening, quiet_lab, write
 
 TITLE = "The reassignment tool and throttles"
@@ -74,20 +73,15 @@ RATES = (0.01, 10_000)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deadline(Exercise):
+class Deadline(FunctionExercise):
     """A function that returns the throttle with which a move is done in time: each of `MOVES` is run with it."""
 
-    kind: ClassVar[str] = "implement"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """Run each move with the function's throttle, until the first that is too late or far too early."""
-        if not callable(answer):
-            return not_callable(answer)
         for move in MOVES:
-            rate = plain(answer(move.megabytes, move.writes, move.seconds, move.in_sync, move.added))
+            rate = plain(function(move.megabytes, move.writes, move.seconds, move.in_sync, move.added))
             if rate is None:
-                return Verdict(False, returned_none(answer))
+                return Verdict(False, returned_none(function))
             if not isinstance(rate, Fraction) and (problem := unsuited(rate, 1.0)) is not None:
                 return Verdict(False, f"{problem}. A number of MB a second is asked for.")
             if not RATES[0] <= rate <= RATES[1]:
@@ -265,5 +259,3 @@ EXERCISES: tuple[Exercise, ...] = (
         why="Any plan that is true will do: verify compares it with AR, and then removes rates and lists.",
     ),
 )
-
-GUESSES = guesses("13")

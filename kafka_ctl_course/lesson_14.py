@@ -14,7 +14,6 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL, ReplicaState
 from kafka_ctl_course.figures.deletion import facts
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import PLAN, TOPIC, opening
 
 Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
@@ -231,11 +230,8 @@ EXERCISES: tuple[Exercise, ...] = (
             "When is it useless to send anything now? There are two reasons.",
             "`alive` is a set of brokers. Does the answer need it?",
         ),
-        what="rules",
         occasion="deletion",
-        arguments="states, alive, halted",
         usual=next_move,
-        ask=lambda plugins, case: plugins.rule("deletion", next_move)(*case),
         cases=cases,
         stories=STORIES,
         outcome=ended,
@@ -317,5 +313,3 @@ def waits(asked, queued, moving):
         why="So orders waits, the move ends, and no request is left that makes the start of broker 4 fail.",
     ),
 )
-
-GUESSES = guesses("14")

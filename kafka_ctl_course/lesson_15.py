@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kafka_ctl.balance import Candidate, by_preferred, candidates
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.exercises.exercise import Exercise, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Function, Verdict
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
-from kafka_ctl_course.guesses import guesses
 
 Case = tuple[list[Candidate], frozenset[int], frozenset[TopicPartition], int]
 TITLE = "Preferred leaders and the automatic rebalance"
@@ -111,9 +109,8 @@ def cases() -> Iterator[Case]:
     yield group(1, 1, 9) + gone, live, nothing, 10
 
 
-def ask(plugins: Plugins, case: Case) -> list[str]:
-    """The elected leader by name; an election that must fail, of a replica out of sync, changes nothing."""
-    chosen = {(each.topic, each.partition) for each in plugins.rule("rebalance", candidates)(*case)}
+def elected(chosen: Sequence[TopicPartition], case: Case) -> list[str]:
+    """The elected leaders by name; an election that must fail, of a replica out of sync, changes nothing."""
     return [f"{p.topic}-{p.partition}" for p in case[0] if (p.topic, p.partition) in chosen and p.preferred in p.isr]
 
 
@@ -177,12 +174,12 @@ class Rebalance(Implement):
     They differ where the ISR in the controller's memory is old.
     """
 
-    def judge(self, answer: object) -> Verdict:
-        """An answer that does not fit the newer rule may fit the older one."""
-        verdict = super().judge(answer)
-        if verdict.right or not callable(answer):
+    def judge_function(self, function: Function) -> Verdict:
+        """A function that does not fit the newer rule may fit the older one."""
+        verdict = super().judge_function(function)
+        if verdict.right:
             return verdict
-        older = Implement.judge(replace(self, usual=until_2_5), answer)
+        older = Implement.judge_function(replace(self, usual=until_2_5), function)
         return older if older.right else verdict
 
 
@@ -261,11 +258,9 @@ def chosen(partitions, live, moving, percentage):
             "Which comparison is *more than*? And how many are elected once it is true?",
             "A topic that goes away does not count. Then who cannot be elected: think of the broker, of other moves.",
         ),
-        what="rules",
         occasion="rebalance",
-        arguments="partitions, live, moving, percentage",
         usual=candidates,
-        ask=ask,
+        read=elected,
         cases=cases,
         stories=STORIES,
         outcome=leaders,
@@ -323,5 +318,3 @@ def may_be_elected(partition, live, moving):
         why="An unfinished move of any partition switches the automatic rebalance off; so end it.",
     ),
 )
-
-GUESSES = guesses("15")

@@ -10,9 +10,7 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace.timing import timing
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Case = tuple[list[str], int]
@@ -74,9 +72,9 @@ def cases() -> Iterator[Case]:
         yield from (([f"get /{n}" for n in range(number)], window) for number in (1, 2, 9, 10, 11, 20, 21, 60))
 
 
-def ask(plugins: Plugins, case: Case) -> list[int]:
+def sizes_of(trips: list[list[str]], case: Case) -> list[int]:
     """The numbers of operations that are sent together: the kit's own where a function needs as few round trips."""
-    own, sizes = ([len(each) for each in trips(*case)] for trips in (usual, plugins.rule("pipeline", usual)))
+    own, sizes = ([len(trip) for trip in each] for each in (usual(*case), trips))
     return own if len(sizes) == len(own) and max(sizes) <= case[1] else sizes
 
 
@@ -156,11 +154,9 @@ EXERCISES: tuple[Exercise, ...] = (
             "The answers come back in the order of the operations: what must you not change?",
             "The last list may be shorter than the window.",
         ),
-        what="rules",
         occasion="pipeline",
-        arguments="operations, window",
         usual=usual,
-        ask=ask,
+        read=sizes_of,
         cases=cases,
         stories=STORIES,
         outcome=outcome,
@@ -215,5 +211,3 @@ def next_round(asked, refused):
         why="The wait is the number of operations one after the other, times the round trip of the controller.",
     ),
 )
-
-GUESSES = guesses("16")

@@ -15,7 +15,6 @@ from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum import find
 from kafka_ctl_course import lesson_02
-from kafka_ctl_course.guesses import guesses
 
 TITLE = "The bug museum"
 OPENING = """lab brokers=3 generation=2.4 seed=1 changes='{"resets_dead_leader":false}'\n"""
@@ -231,4 +230,3 @@ def next_leader(assignment, isr, live, shutting_down):
         why="A story of this length is what the next person wants to find in a bug report.",
     ),
 )
-GUESSES = guesses("17")

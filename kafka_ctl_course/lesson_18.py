@@ -9,7 +9,6 @@ from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Header = tuple[str | int, int, int, int]
@@ -346,5 +345,3 @@ def frame(api_key, version, correlation_id, client_id, body):
         why=why_it_follows,
     ),
 )
-
-GUESSES = guesses("18")

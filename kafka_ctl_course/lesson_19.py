@@ -11,7 +11,6 @@ from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 from kafka_ctl_course.script_options import BROKERS, LIST, ZOOKEEPER, options
 
@@ -313,5 +312,3 @@ EXERCISES: tuple[Exercise, ...] = (
         why="An id belongs to the disks. Where two of them disagree, a guess is not safe.",
     ),
 )
-
-GUESSES = guesses("19")

@@ -10,7 +10,6 @@ from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.hand_requests import fetch_body
 from kafka_ctl_course.quiet import opening
 
@@ -209,5 +208,3 @@ EXERCISES: tuple[Exercise, ...] = (
         why="A consumer reads below the high watermark, and that is what the slowest member of the ISR has.",
     ),
 )
-
-GUESSES = guesses("20")

@@ -6,7 +6,6 @@ from kafka_ctl.exercises.exercise import Exercise
 from kafka_ctl.exercises.operate import Operate, Remark, down
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import LogDirView
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 TITLE = "Crashes and disks"
@@ -205,5 +204,3 @@ EXERCISES: tuple[Exercise, ...] = (
         why="The copy in the new directory grows beside the old one, and takes its place when it has caught up.",
     ),
 )
-
-GUESSES = guesses("21")

@@ -9,7 +9,6 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import Trace
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 TITLE = "Reading real logs"
@@ -213,4 +212,3 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
     ),
 )
-GUESSES = guesses("22")

@@ -11,7 +11,6 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.before_the_controller import EarlyCluster, can_become_leader
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 Counts = tuple[int, int, int]
@@ -179,5 +178,3 @@ EXERCISES: tuple[Exercise, ...] = (
         "keep what it writes out of the new leader's log.",
     ),
 )
-
-GUESSES = guesses("23")

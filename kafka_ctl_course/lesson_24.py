@@ -12,7 +12,6 @@ from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate, down
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.kraft import KRAFT
 from kafka_ctl_course.quiet import TOPIC, opening
 
@@ -287,5 +286,3 @@ EXERCISES: tuple[Exercise, ...] = (
         why="Each holder has a copy, and nothing compares them. A reader of one log has read less, and knows it.",
     ),
 )
-
-GUESSES = guesses("24")

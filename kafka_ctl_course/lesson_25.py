@@ -18,7 +18,6 @@ from kafka_ctl.exercises.exercise import Exercise, Verdict
 from kafka_ctl.exercises.implement import Compute
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl_course.guesses import guesses
 
 Row = tuple[str | int, ...]
 TITLE = "Large histories"
@@ -272,4 +271,3 @@ def time_without_leader(changes, end):
         why="The open interval is the one that hurts now, and the one that a query forgets first.",
     ),
 )
-GUESSES = guesses("25")

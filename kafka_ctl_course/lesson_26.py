@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 from kafka_ctl.brokers.purgatory import PURGE_INTERVAL
 from kafka_ctl.brokers.timing_wheel import Task, TimingWheel, place
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.exercises.exercise import Exercise, Verdict, first, not_callable, plain, unsuited_member
+from kafka_ctl.exercises.exercise import Exercise, Function, FunctionExercise, Verdict, first, plain, unsuited_member
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl_course.fetch_load import FetchLoad, fetch_load
-from kafka_ctl_course.guesses import guesses
 from kafka_ctl_course.quiet import opening
 
 TITLE = "Timing wheel and purgatory"
@@ -104,19 +103,14 @@ class Turned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placing(Exercise):
+class Placing(FunctionExercise):
     """A function in the place of `place` in a wheel that turns; judged by when tasks run, not by what it returns."""
 
-    kind: ClassVar[str] = "implement"
-    why: str
-
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """Turn a wheel with a hundred tasks."""
-        if not callable(answer):
-            return not_callable(answer)
         usual = Turned(place)
         try:
-            turned = Turned(answer)
+            turned = Turned(function)
         except BadInput as error:
             more = ""
             if "polled" in str(error):
@@ -278,5 +272,3 @@ EXERCISES: tuple[Exercise, ...] = (
         why="The lists hold what was completed since the last purge, once for each partition of a fetch.",
     ),
 )
-
-GUESSES = guesses("26")

@@ -8,9 +8,8 @@ from typing import ClassVar
 
 from kafka_ctl.errors import KafkaCtlError, short
 from kafka_ctl.exercises.answers import UnknownObject
-from kafka_ctl.exercises.exercise import Exercise, Verdict, failed, not_callable, returned_none
+from kafka_ctl.exercises.exercise import Exercise, Function, FunctionExercise, Verdict, failed, returned_none
 from kafka_ctl.incidents.incident import Incident, Score, on_call
-from kafka_ctl_course.guesses import guesses
 
 TITLE = "On call"
 LIVING, FROM_LOGS, SHOWN = 19, 14, 30
@@ -18,30 +17,26 @@ LIVING, FROM_LOGS, SHOWN = 19, 14, 30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solve(Exercise):
+class Solve(FunctionExercise):
     """An incident that a learner's function solves: it is given the incident of `seed` and returns (cause, component).
 
     Each call opens the incident from its beginning. With a living cluster the symptom has to be gone, too.
     `why` explains a right answer.
     """
 
-    kind: ClassVar[str] = "implement"
     seed: int
     logs_only: bool = False
-    why: str
 
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """Let the function work on the incident, and look at the score."""
-        if not callable(answer):
-            return not_callable(answer)
         incident = on_call(self.seed, logs_only=self.logs_only)
         try:
-            found = answer(incident)
+            found = function(incident)
         except Exception as error:  # whatever a learner's code can do
             return Verdict(False, f"Your function {failed(error)}.")
         if incident.score is not None:
             return Verdict(False, "Your function called `answer`; return the cause and the component instead.")
-        return self._scored(incident, answer, found)
+        return self._scored(incident, function, found)
 
     def _scored(self, incident: Incident, function: Callable[..., object], found: object) -> Verdict:
         if found is None:
@@ -128,5 +123,3 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
     ),
 )
-
-GUESSES = guesses("27")

@@ -18,7 +18,7 @@ from kafka_ctl.brokers.timing_wheel import Move, Task, TimingWheel, Where
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.extras import needed_for
 from kafka_ctl.views.export import checked, write
-from kafka_ctl.views.frames import Film, Frame, PartState, Picture, interpolate_positions
+from kafka_ctl.views.frames import Film, Frame, PartState, Picture, check_player, interpolate_positions
 from kafka_ctl.views.scene import Box, Part, Point, Scene, Shape, Text, box, shorten, stroke
 
 if TYPE_CHECKING:
@@ -79,14 +79,14 @@ def film(wheel: TimingWheel, *, limit: int = 400) -> Film:
         raise BadInput("nothing to show: nothing has been added to this timer yet")
     steps = steps_of(wheel.journal)
     drawing = WheelDrawing(wheel, wheel.journal)
-    made, builder = Film("wheel", "Timing wheel", drawing.scene), _FilmBuilder(drawing, wheel)
-    made.frames.append(Frame(0, "start", wheel.start, "Before the first task.", builder.picture([])))
+    made = Film("wheel", "Timing wheel", drawing.scene)
+    made.frames.append(Frame(0, "start", wheel.start, "Before the first task.", drawing.picture([])))
     each = -(-len(steps) // limit)
     for first in range(0, len(steps), each):
         together = steps[first : first + each]
         entries = [entry for step in together for entry in step.entries]
         caption = caption_of(together[0]) if each == 1 else counted(entries)
-        frame = Frame(len(made.frames), together[-1].kind, entries[-1].time, caption, builder.picture(entries))
+        frame = Frame(len(made.frames), together[-1].kind, entries[-1].time, caption, drawing.picture(entries))
         made.frames.append(frame)
     interpolate_positions(made.frames)
     return made
@@ -95,7 +95,6 @@ def film(wheel: TimingWheel, *, limit: int = 400) -> Film:
 def player(wheel: TimingWheel, *, limit: int = 400, **options: Any) -> Player:
     """A player of that film; options are `index`, `speed`, `loop`, `theme` and `playing`, as for a lab's player."""
     with needed_for("a player"):
-        from kafka_ctl.views.frames import check_player
         from kafka_ctl.views.widget.player import Player
 
     check_player(options)
@@ -106,24 +105,6 @@ def export(wheel: TimingWheel, path: str | Path, *, limit: int = 400) -> Path:
     """Write that film to a file, `.svg`, `.html`, `.png` or `.gif`, as `export` of a lab does; returns its path."""
     path = checked(path)
     return write([film(wheel, limit=limit)], path)
-
-
-class _FilmBuilder:
-    """Follows the journal, and keeps how every part was shown last."""
-
-    def __init__(self, drawing: WheelDrawing, wheel: TimingWheel) -> None:
-        self.drawing, self.shown = drawing, dict[str, PartState]()
-        self.now = WheelState(wheel.start)
-
-    def picture(self, entries: Sequence[Entry]) -> Picture:
-        """The state after these entries, as a change of the frame before."""
-        self.now.begin()
-        for entry in entries:
-            self.now.take(entry)
-        looks, text = self.drawing.looks(self.now), self.drawing.text(self.now)
-        new = {name: look for name, look in looks.items() if self.shown.get(name) != look}
-        self.shown.update(new)
-        return Picture(new, (), text)
 
 
 def place_of(where: Where | None) -> str:
@@ -295,7 +276,7 @@ class WheelState:
 
 
 class WheelDrawing:
-    """The scene of a whole journal, and the looks of its parts."""
+    """The scene of a whole journal, and its pictures one after the other."""
 
     def __init__(self, wheel: TimingWheel, journal: Iterable[Move | Change]) -> None:
         if max(wheel.sizes) > MOST_BUCKETS:
@@ -313,6 +294,7 @@ class WheelDrawing:
         self.operations = dict.fromkeys(change.operation for change in changes if change.operation is not None)
         self.slots: dict[DelayedOperation, int] = {}
         self.scene = self._scene()
+        self.now, self.shown = WheelState(wheel.start), dict[str, PartState]()
 
     # Where things are
 
@@ -365,9 +347,8 @@ class WheelDrawing:
     def _numbers(self) -> list[Part]:
         """The numbers of the buckets of the outermost ring."""
         n = self.buckets_of(self.levels)
-        every = 1 if n <= 24 else 5
         parts = []
-        for number in range(0, n, every):
+        for number in range(0, n, 1 if n <= 24 else 5):
             x, y = self._at((number + 0.5) / n, RIM + 11)
             text = Text(x, y + 4, str(number), FONT)
             parts.append(Part(f"number:{number}", Box(x - 8, y - 8, 16, 16), (), (text,), "note"))
@@ -446,10 +427,17 @@ class WheelDrawing:
 
     # How things look
 
-    def looks(self, now: WheelState) -> dict[str, PartState]:
-        """Every part at this moment."""
+    def picture(self, entries: Sequence[Entry]) -> Picture:
+        """The picture after these entries, as a change of the one before."""
+        now = self.now
+        now.begin()
+        for entry in entries:
+            now.take(entry)
         looks = self._rings(now) | self._pills(now) | self._column_looks(now)
-        return looks | self._watching(now) if self.keys else looks
+        looks |= self._watching(now) if self.keys else {}
+        new = {name: look for name, look in looks.items() if self.shown.get(name) != look}
+        self.shown.update(new)
+        return Picture(new, (), self.text(now))
 
     def _rings(self, now: WheelState) -> dict[str, PartState]:
         held = {(where.level, where.bucket) for where in now.where.values()}

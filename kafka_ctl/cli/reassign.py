@@ -20,10 +20,9 @@ import click
 
 from kafka_ctl.cli.terminal import INT64, Commands, echo
 from kafka_ctl.errors import BadInput, Unavailable
-from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.generation import GENERATIONS, Generation
 
 if TYPE_CHECKING:
-    from kafka_ctl.generation import Generation
     from kafka_ctl.reassign.tool import Outcome, Tool
     from kafka_ctl.wire.client import AdminClient
 
@@ -157,8 +156,6 @@ NEEDED = {
 
 def checked_action(given: Mapping[str, object], name: str) -> str:
     """The action that Kafka's flags ask for. Raises BadInput, in Kafka's words, if that release refuses it."""
-    from kafka_ctl.generation import Generation
-
     release = Generation(name).kafka
     for option, (since, having) in LATER.items():
         if _is_given(given.get(option)) and name not in having:
@@ -209,7 +206,7 @@ class Flags(Commands):
         "--generation", type=click.Choice(list(GENERATIONS)), help="Generation of the cluster [default: 2.0]."
     ),
 )
-def reassign(context: click.Context, **given: Any) -> int | None:
+def reassign(context: click.Context, **given: object) -> int | None:
     """Move partitions to other brokers or log directories: propose a plan, start it, verify, list, cancel.
 
     The options are those of Kafka's kafka-reassign-partitions, of the release that the generation follows.
@@ -228,19 +225,8 @@ def reassign(context: click.Context, **given: Any) -> int | None:
                 f"{_flag(chosen[0])} stands before the subcommand {context.invoked_subcommand!r}; write it behind it"
             )
         return None
-    name = given.pop("generation") or "2.0"
-    action = checked_action(given, name)
-    where = Where(
-        zookeeper=given["zookeeper"],
-        bootstrap_server=given["bootstrap_server"],
-        command_config=given["command_config"],
-        timeout=given["timeout"],
-    )
-    if action == "generate":
-        return _generate(where, name, given["topics"], given["broker_list"], given["disable_rack_aware"])
-    if action == "execute":
-        return _execute(where, name, given["plan"], given["throttle"], given["log_dirs_throttle"])
-    return _verify(where, name, given["plan"])
+    name = given["generation"] = str(given["generation"] or "2.0")
+    return int(context.invoke(reassign.commands[checked_action(given, name)], **given))
 
 
 # A subcommand for each action
@@ -248,9 +234,26 @@ def reassign(context: click.Context, **given: Any) -> int | None:
 
 @reassign.command()
 @options(zookeeper, generation, topics_file, broker_list, ignores_racks, zookeeper=True, topics=True, broker_list=True)
-def generate(zookeeper: str, generation: str, topics: Path, broker_list: str, disable_rack_aware: bool) -> int:
+def generate(generation: str, topics: Path, broker_list: str, disable_rack_aware: bool, **where: Unpack[Where]) -> int:
     """Propose a plan for all partitions of some topics; nothing is started."""
-    return _generate({"zookeeper": zookeeper}, generation, topics, broker_list, disable_rack_aware)
+    from random import Random
+
+    from kafka_ctl.reassign.plan import write_plan
+
+    if not re.fullmatch(r"(\s*[0-9]{1,10}\s*,)*\s*[0-9]{1,10}\s*", broker_list):
+        raise BadInput(f"--broker-list cannot be {broker_list!r}; it must be a list of ids such as 1,2,3")
+    brokers = [int(part) for part in broker_list.split(",")]
+    text = _read_plan(topics, generation, of_topics=True)
+
+    async def work(tool: Tool) -> str:
+        proposed, current = await tool.generate(text, brokers, not disable_rack_aware, Random())
+        plans = write_plan(current, tool.generation), write_plan(proposed, tool.generation)
+        return "Current partition replica assignment\n{}\n\nProposed partition reassignment configuration\n{}".format(
+            *plans
+        )
+
+    echo(_with_tool(where, generation, work))
+    return 0
 
 
 @reassign.command()
@@ -266,14 +269,16 @@ def execute(
 
     A plan that names log directories other than "any" needs --bootstrap-server.
     """
-    return _execute(where, generation, plan, throttle, log_dirs_throttle)
+    text = _read_plan(plan, generation, check=True)
+    return _print(_with_tool(where, generation, lambda tool: tool.execute(text, throttle, log_dirs_throttle)))
 
 
 @reassign.command()
 @options(zookeeper, bootstrap, command_config, generation, plan_file, zookeeper=True, plan=True)
 def verify(generation: str, plan: Path, **where: Unpack[Where]) -> int:
     """Print the progress of a plan, and remove the throttles when it is done."""
-    return _verify(where, generation, plan)
+    text = _read_plan(plan, generation)
+    return _print(_with_tool(where, generation, lambda tool: tool.verify(text)))
 
 
 @reassign.command()
@@ -297,40 +302,6 @@ def list_running(**where: Unpack[Where]) -> None:
     echo(_with_tool(where, "2.4", lambda tool: tool.running()).text)
 
 
-# The actions
-
-
-def _generate(where: Where, name: str, topics: Path, broker_list: str, disable_rack_aware: bool) -> int:
-    from random import Random
-
-    from kafka_ctl.reassign.plan import write_plan
-
-    if not re.fullmatch(r"(\s*[0-9]{1,10}\s*,)*\s*[0-9]{1,10}\s*", broker_list):
-        raise BadInput(f"--broker-list cannot be {broker_list!r}; it must be a list of ids such as 1,2,3")
-    brokers = [int(part) for part in broker_list.split(",")]
-    text = _read_plan(topics, name, of_topics=True)
-
-    async def work(tool: Tool) -> str:
-        proposed, current = await tool.generate(text, brokers, not disable_rack_aware, Random())
-        plans = write_plan(current, tool.generation), write_plan(proposed, tool.generation)
-        return "Current partition replica assignment\n{}\n\nProposed partition reassignment configuration\n{}".format(
-            *plans
-        )
-
-    echo(_with_tool(where, name, work))
-    return 0
-
-
-def _execute(where: Where, name: str, plan: Path, throttle: int | None, log_dirs_throttle: int | None) -> int:
-    text = _read_plan(plan, name, check=True)
-    return _print(_with_tool(where, name, lambda tool: tool.execute(text, throttle, log_dirs_throttle)))
-
-
-def _verify(where: Where, name: str, plan: Path) -> int:
-    text = _read_plan(plan, name)
-    return _print(_with_tool(where, name, lambda tool: tool.verify(text)))
-
-
 def _read(file: Path) -> str:
     try:
         return file.read_text("utf-8")
@@ -340,7 +311,6 @@ def _read(file: Path) -> str:
 
 def _read_plan(file: Path, name: str, of_topics: bool = False, check: bool = False) -> str:
     """The text of a plan or of a list of topics, which is parsed, and checked, before anything is connected to."""
-    from kafka_ctl.generation import Generation
     from kafka_ctl.reassign.plan import read_plan, read_topics
 
     text, parse = _read(file), read_topics if of_topics else partial(read_plan, check=check)
@@ -384,15 +354,10 @@ def _with_tool(where: Where, name: str, work: Callable[[Tool], Awaitable[T]]) ->
     """The result of `work` with the tool and a session of the ZooKeeper."""
     import asyncio
 
-    from kafka_ctl.generation import Generation
-
-    generation = Generation(name)
-    return asyncio.run(_connected(where, generation, _admin_client(where), work))
+    return asyncio.run(_connected(where, Generation(name), work))
 
 
-async def _connected(
-    where: Where, generation: Generation, brokers: AdminClient | None, work: Callable[[Tool], Awaitable[T]]
-) -> T:
+async def _connected(where: Where, generation: Generation, work: Callable[[Tool], Awaitable[T]]) -> T:
     from kafka_ctl.reassign.tool import LogDirs, Tool, WallClock
     from kafka_ctl.zookeeper.client import ZooKeeperClient
     from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
@@ -400,7 +365,7 @@ async def _connected(
     from kafka_ctl.zookeeper.store import Exists
     from kafka_ctl.zookeeper.znodes import BrokerIdsZNode
 
-    address = where["zookeeper"]
+    address, brokers = where["zookeeper"], _admin_client(where)
     store, client = RemoteStore(address), ZooKeeperClient(generation.config["zookeeper.max.in.flight.requests"])
     store.advice = BareStore.advice  # the cluster belongs to others: no server is to be started for it
     found = False

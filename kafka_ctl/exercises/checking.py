@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import NamedTuple
@@ -44,11 +45,11 @@ hints_given: dict[str, int] = {}
 """The number of hints of each exercise that were asked for since the notebook was started."""
 
 
-def register(number: str, lesson: ModuleType) -> None:
-    """Add a lesson: its `EXERCISES`, a sequence of `Exercise`, and its `GUESSES` by name."""
+def register(number: str, lesson: ModuleType, guesses: Mapping[str, Guess | PictureGuess]) -> None:
+    """Add a lesson: its `EXERCISES`, a sequence of `Exercise`, and its questions by name."""
     LESSONS[number] = lesson
     EXERCISES.update({exercise.name: exercise for exercise in lesson.EXERCISES})
-    GUESSES.update(lesson.GUESSES)
+    GUESSES.update(guesses)
 
 
 def check(name: str, answer: object) -> None:

@@ -18,6 +18,8 @@ from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 
+Function = Callable[..., Any]
+"""A learner's function."""
 LONGEST = 10_000
 """Characters of a source text that is kept."""
 
@@ -67,14 +69,27 @@ class Exercise:
         raise NotImplementedError
 
 
+@dataclass(frozen=True, kw_only=True)
+class FunctionExercise(Exercise):
+    """An exercise whose answer is a function; `why` explains a right one."""
+
+    kind: ClassVar[str] = "implement"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """The verdict on a function; anything else is refused."""
+        if callable(answer):
+            return self.judge_function(answer)
+        return Verdict(False, f"{short(answer)} is not a function; give the function's name, without brackets.")
+
+    def judge_function(self, function: Function) -> Verdict:
+        """The verdict on this function; it may raise whatever the function raises."""
+        raise NotImplementedError
+
+
 def failed(error: BaseException) -> str:
     """The act of a learner's function that ended in this error, beginning with the verb."""
     return str(error) if isinstance(error, UnusableFunction) else raised(error)
-
-
-def not_callable(answer: object) -> Verdict:
-    """The verdict on an answer that is no function where one is asked for."""
-    return Verdict(False, f"{short(answer)} is not a function; give the function's name, without brackets.")
 
 
 def plain(value: object) -> Any:
@@ -258,15 +273,15 @@ def _is_quoted(text: str, example: object) -> bool:
 class PictureGuess(NamedTuple):
     """A question that is answered by clicking in the picture of a cluster; the answer is what a run shows.
 
-    `before` makes the lab that is shown, `run` does to a fork of it what is asked about, and `outcome` reads the right
-    things off that: `broker:2`, `partition:orders-0`, or `none`. `kind` is `broker` or `partition`;
-    of partitions several can be right. `hints` answer wrong guesses, `why` is the reason, given after the run.
+    `before` is the story of the lab that is shown, `run` has the commands that are asked about, and `outcome` reads the
+    right things off their end: `broker:2`, `partition:orders-0`, or `none`. `kind` is `broker` or `partition`; of
+    partitions several can be right. `hints` answer wrong guesses, `why` is the reason, given after the run.
     """
 
     question: str
     kind: str
-    before: Callable[[], Lab]
-    run: Callable[[Lab], None]
+    before: str
+    run: str
     outcome: Callable[[Lab], frozenset[str]]
     hints: Mapping[str, str]
     why: str

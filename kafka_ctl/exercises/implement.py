@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar, TypeVarTuple, cast
+from typing import Generic, TypeVar, TypeVarTuple, cast
 
 from kafka_ctl.election import Election
 from kafka_ctl.errors import ConditionNotMet, KafkaCtlError, PluginFailed, short
 from kafka_ctl.exercises.answers import still_running
 from kafka_ctl.exercises.exercise import (
-    Exercise,
+    Function,
+    FunctionExercise,
     Verdict,
     asked_for,
     failed,
     first,
     fitted,
-    not_callable,
     plain,
     returned_none,
     same,
@@ -35,7 +35,7 @@ from kafka_ctl.exercises.exercise import (
 from kafka_ctl.explore.walk import walk
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.plugins import Plugins, copies
+from kafka_ctl.plugins import Plugins, called, copies
 from kafka_ctl.plugins import plain as typed
 from kafka_ctl.trace import Trace
 
@@ -56,35 +56,30 @@ Truth = TypeVar("Truth")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Implement(Exercise, Generic[*Given, Answer, End]):
+class Implement(FunctionExercise, Generic[*Given, Answer, End]):
     """A function that is plugged in as `what[occasion]`, such as `elections["offline"]`.
 
-    `usual` is the kit's own; `ask` calls a function for one case through the plug, so that both are treated alike.
-    `cases` are the hidden ones: tuples of `arguments`. With `lists`, a tuple among the arguments can be added to a
-    list, and a list to it: a rule does not depend on which of the two types holds the brokers. `stories` have titles.
-    `outcome` is what is compared of two labs, and `describe` puts it in words. `explain` says what is wrong with an
-    answer to one case, beside the right answer; `why` explains a right function.
+    `usual` is the kit's own; both are asked through the plug, so that they are treated alike. `cases` are the hidden
+    ones: tuples of arguments. `read` takes the answer to a case for what it means. With `lists`, a tuple among the
+    arguments can be added to a list, and a list to it: a rule does not depend on which of the two types holds the
+    brokers. `stories` have titles. `outcome` is what is compared of two labs, and `describe` puts it in words.
+    `explain` says what is wrong with an answer to one case, beside the right answer; `why` explains a right function.
     """
 
-    kind: ClassVar[str] = "implement"
-    what: str
+    what: str = "rules"
     occasion: str
-    arguments: str
     usual: Callable[..., object]
-    ask: Callable[[Plugins, tuple[*Given]], Answer]
+    read: Callable[..., Answer] = lambda answer, case: answer
     cases: Callable[[], Iterable[tuple[*Given]]]
     stories: Mapping[str, str]
     outcome: Callable[[Lab], End]
     describe: Callable[[End], str]
     explain: Callable[[tuple[*Given], Answer, Answer], str]
-    why: str
     lists: bool = False
 
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """Stories first, then cases, then walks; the first difference is reported."""
-        if not callable(answer):
-            return not_callable(answer)
-        mine, usual = self._plugins(with_rows(answer) if self.lists else answer), self._plugins(self.usual)
+        mine, usual = self._plugins(with_rows(function) if self.lists else function), self._plugins(self.usual)
         for title, text in self.stories.items():
             still_running(f'the story "{title}"')
             if (verdict := self._story(f'In the story "{title}"', text, mine, usual)) is not None:
@@ -142,22 +137,22 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
 
     def _difference(self, mine: Plugins, usual: Plugins, case: tuple[*Given]) -> str | None:
         """The fault in the answer to one case; None when it is right."""
-        expected = self.ask(usual, case)
+        expected = self._answer(usual, case)
         try:
-            got = self.ask(mine, case)
+            got = self._answer(mine, case)
         except PluginFailed as error:
             return decoded(error)
         if got == expected:
             return None
-        values: tuple[object, ...] = case
-        words = zip(self.arguments.split(", "), values, strict=True)
-        asked = ", ".join(f"{word}={typed(value)}" for word, value in words)
         try:
             why = self.explain(case, got, expected)
         except OF_ANOTHER_SHAPE:
             why = "That is of another shape than what is asked for."
         answer = tuple(got)[:2] if isinstance(got, Election) else got  # leader and ISR
-        return f"asked with {asked}, your function answers {answer!r}. {why}"
+        return f"asked with {called(self.what, self.occasion, case)}, your function answers {answer!r}. {why}"
+
+    def _answer(self, plugins: Plugins, case: tuple[*Given]) -> Answer:
+        return self.read(plugins.decided(self.what, self.occasion, *case), case)
 
 
 class Row(tuple[object, ...]):
@@ -251,7 +246,7 @@ def story_of(opening: str, commands: list[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compute(Exercise, Generic[*Given, Truth]):
+class Compute(FunctionExercise, Generic[*Given, Truth]):
     """A function that is called after each of `stories`, with what `give` takes from the lab: tuples of arguments.
 
     `truth` is the right answer to one of them, `explain` says what is wrong with another one. Where the arguments say
@@ -259,21 +254,17 @@ class Compute(Exercise, Generic[*Given, Truth]):
     None is explained like any other answer.
     """
 
-    kind: ClassVar[str] = "implement"
     stories: Mapping[str, str]
     give: Callable[[Lab], list[tuple[*Given]]]
     truth: Callable[[*Given], Truth]
     explain: Callable[[tuple[*Given], object, Truth], str]
-    why: str
     shows_story: bool = True
     none: bool = False
 
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """Call it after every story; the first difference is reported."""
-        if not callable(answer):
-            return not_callable(answer)
         for title, text in self.stories.items():
-            problem = self._problem(answer, text)
+            problem = self._problem(function, text)
             if problem is not None and not self.shows_story:
                 return Verdict(False, problem[:1].upper() + problem[1:])
             if problem is not None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, cast
 
 from kafka_ctl.exercises.checking import EXERCISES
+from kafka_ctl.exercises.exercise import Function
 from kafka_ctl.exercises.implement import Implement, played, with_rows
 from kafka_ctl.exercises.progress_file import kept_code
 from kafka_ctl.exercises.repair import Repair, left
@@ -21,7 +21,6 @@ from kafka_ctl.museum import EXHIBITS
 from kafka_ctl.museum.exhibit import Exhibit
 from kafka_ctl.plugins import Plugins
 
-Function = Callable[..., object]
 SHOWN = 200
 """Characters of a reason."""
 

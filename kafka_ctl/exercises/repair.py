@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import ClassVar
 
 from kafka_ctl.exercises.answers import still_running
-from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
+from kafka_ctl.exercises.exercise import Function, FunctionExercise, Verdict
 from kafka_ctl.exercises.implement import played
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
@@ -33,7 +33,7 @@ DIFFERS = "record"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repair(Exercise):
+class Repair(FunctionExercise):
     """A function with the bug of the exhibit `ticket`, which a lab asks as `what[occasion]`, as `rules["fence"]`.
 
     `given` is its source text. With a right answer the exhibit's story goes well, and every record in it, in `ORDINARY`
@@ -48,18 +48,15 @@ class Repair(Exercise):
     occasion: str
     stories: Mapping[str, str] = field(default_factory=dict)
     telling: Callable[..., bool] = lambda *given: True
-    why: str
 
-    def judge(self, answer: object) -> Verdict:
+    def judge_function(self, function: Function) -> Verdict:
         """The exhibit's story first, then the others."""
-        if not callable(answer):
-            return not_callable(answer)
-        exhibit, mine = find(self.ticket), Plugins(**{self.what: {self.occasion: answer}})
+        exhibit, mine = find(self.ticket), Plugins(**{self.what: {self.occasion: function}})
         text = repaired(self.ticket) + exhibit.commands.partition("\n")[2]
         asked: list[tuple[tuple[object, ...], object]] = []
 
         def listening(*given: object) -> object:
-            asked.append((given, answer(*copies(given))))
+            asked.append((given, function(*copies(given))))
             return asked[-1][1]
 
         heard = Plugins(**{self.what: {self.occasion: listening}})

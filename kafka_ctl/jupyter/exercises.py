@@ -17,6 +17,7 @@ from kafka_ctl.errors import Unavailable, UnknownName
 from kafka_ctl.exercises import progress_file
 from kafka_ctl.exercises.checking import GUESSES, Row, in_columns, rows, summary
 from kafka_ctl.exercises.exercise import Guess, PictureGuess
+from kafka_ctl.lab.lab import Lab
 from kafka_ctl.paths import import_from_checkout
 from kafka_ctl.views.captions import listed
 from kafka_ctl.views.frames import film
@@ -164,7 +165,7 @@ class GuessWidget(ipywidgets.VBox):
         return list(self.buttons)
 
     def _picture(self, guess: PictureGuess) -> list[ipywidgets.Widget]:
-        self.lab = guess.before()
+        self.lab = Lab.replay(guess.before)
         before = film(self.lab.trace, start=len(self.lab.trace), generation=self.lab.generation.name)
         self.picture = GuessPicture([before], kind=guess.kind, many=guess.kind == "partition")
         self.buttons = [ipywidgets.Button(description="Commit" if self.picture.many else "No broker")]
@@ -191,8 +192,7 @@ class GuessWidget(ipywidgets.VBox):
             return
         picture.answering, self.buttons[0].disabled = False, True
         mine = frozenset(picture.guessed) or frozenset({NONE})
-        with self.lab.fork() as run:
-            guess.run(run)
+        with Lab.replay(guess.before + guess.run) as run:
             right = guess.outcome(run) or frozenset({NONE})
             played = run.player("cluster", start=len(self.lab.trace), limit=60, playing=True)
         picture.right = sorted(right)

@@ -295,7 +295,7 @@ def describe(run: ExhibitRun) -> str:
         textwrap.indent(exhibit.commands.rstrip(), "  "),
         "What decides it:",
         _lines(run.decisive(run.broken)),
-        *_caught(run),
+        _caught(run),
         f"The same story with {changed}:",
         _lines(run.decisive(run.fixed)),
         *_fixed(run),
@@ -312,25 +312,22 @@ def verdict(run: ExhibitRun) -> str:
     return f"{run.exhibit.name:<12}  {shows}, and is {sound} with the fix"
 
 
-def _caught(run: ExhibitRun) -> Iterator[str]:
+def _caught(run: ExhibitRun) -> str:
     """The invariant or question that noticed the bug."""
     asked = run.exhibit.caught_by
     if isinstance(asked, Question):
-        assert run.answers is not None
-        yield f"{asked.text}\n  {run.answers[0]}"
-    elif run.violations:
-        first = run.violations[0]
-        more = len(run.violations) - 1
-        text = f"Broken: {first.invariant} {first.name}, by record {first.seq}: {first.text}"
-        yield _paragraph(text + f", and {more} more" * bool(more))
-    else:
-        yield f"Nothing: invariant {asked} holds."
+        return f"{asked.text}\n  {asked.ask(run.broken)}"
+    if not run.violations:
+        return f"Nothing: invariant {asked} holds."
+    first, *others = run.violations
+    text = f"Broken: {first.invariant} {first.name}, by record {first.seq}: {first.text}"
+    return _paragraph(text + f", and {len(others)} more" * bool(others))
 
 
 def _fixed(run: ExhibitRun) -> Iterator[str]:
-    if isinstance(run.exhibit.caught_by, Question):
-        assert run.answers is not None
-        yield f"{run.exhibit.caught_by.text}\n  {run.answers[1]}"
+    asked = run.exhibit.caught_by
+    if isinstance(asked, Question):
+        yield f"{asked.text}\n  {asked.ask(run.fixed)}"
     yield "Every invariant holds." if run.is_sound else "\n".join(map(str, run.fixed.violations))
 
 

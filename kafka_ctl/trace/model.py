@@ -238,8 +238,6 @@ class ClusterModel:
         if number is not None:
             self._runs(number)
         self._live(record)
-        if record.action in ("elected", "ready"):
-            return
         if record.action == "initializing_replica_state":
             self.reshaped = self.seq
             self.replicas.clear()

@@ -66,8 +66,10 @@ def grid(
         for n, p in enumerate(assignment)
         if column == WIDE or n % 2 == 0  # two digits need more than a narrow column
     ]
+    bands = list(dict.fromkeys(row.rack for row in rows))
     for number, row in enumerate(rows):
-        parts += _drawn(row, 50 + ROW * number, left, column, _band(rows, number))
+        shaded = bands.index(row.rack) % 2 == 1  # every second rack
+        parts += _drawn(row, 50 + ROW * number, left, column, shaded)
     without = sum(leader < 0 for leader in now.values())
     end = _ending(rows, without)
     parts.append(label(20, 74 + ROW * len(rows), end, "bold", COLOURS["bad"] if without else ""))
@@ -98,12 +100,6 @@ def _cell(broker: int, replicas: Sequence[int], leader: int) -> str:
     if broker not in replicas:
         return "."
     return "P" if broker == replicas[0] else "*" if broker == leader else "o"
-
-
-def _band(rows: Sequence[Row], number: int) -> bool:
-    """True if the rack of this row is one that is shaded: every second one."""
-    names = list(dict.fromkeys(row.rack for row in rows))
-    return bool(names.index(rows[number].rack) % 2)
 
 
 def _drawn(row: Row, y: int, left: int, column: int, shaded: bool) -> list[str]:

@@ -115,7 +115,8 @@ def _is_step(number: int, record: Record, tp: TopicPartition) -> bool:
         case 3 | 5 | 8 | 9:
             return record.kind == "replica" and its_own and record.target == TARGETS[number]
         case 4:
-            return record.action == "reassignment_progress" and _about(record, tp) and _none_missing(record)
+            missing = details.ids(details.fields(record).get("missing"))  # of the new ones, in the ISR
+            return record.action == "reassignment_progress" and _about(record, tp) and not missing
         case 6:
             return record.action.startswith("reassignment_leader_") and _about(record, tp)
         case 7 if record.kind == "partition":
@@ -132,11 +133,6 @@ TARGETS = {3: "NewReplica", 5: "OnlineReplica", 8: "OfflineReplica", 9: "NonExis
 """The target replicas of a step."""
 NOTES = {1: "assignment_updated", 2: "leader_epoch_updated", 7: "leader_epoch_updated", 10: "assignment_updated"}
 """The controller's message at the end of a step."""
-
-
-def _none_missing(record: Record) -> bool:
-    """True if all that the controller waited for are in the ISR."""
-    return not details.ids(details.fields(record).get("missing"))
 
 
 def seen(lab: Lab, topic: str, partition: int, moments: Iterable[int]) -> Iterator[Seen]:

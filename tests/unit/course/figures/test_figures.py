@@ -180,8 +180,7 @@ def test_a_guess_in_the_picture_is_answered_by_a_run(name: str) -> None:
     picture = widget.picture
     assert picture is not None and len(picture) == 1 and picture.kind == guess.kind
     drawn = {part.of or part.id for part in picture.films[0].scene.parts.values()} | {"none"}
-    with guess.before() as lab:
-        guess.run(lab)
+    with Lab.replay(guess.before + guess.run) as lab:
         right = guess.outcome(lab)
     assert right and right <= drawn and guess.hints.keys() <= drawn - right
     wrong = next(one for one in guess.hints if one != "none")
@@ -202,8 +201,7 @@ def test_a_guess_in_the_picture_is_answered_by_a_run(name: str) -> None:
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_right_guess_in_the_picture_is_marked_as_right(name: str) -> None:
     guess, widget = PICTURES[name], GuessWidget(name)
-    with guess.before() as lab:
-        guess.run(lab)
+    with Lab.replay(guess.before + guess.run) as lab:
         right = guess.outcome(lab)
     widget.picture.guessed = sorted(right)
     widget.commit()
