@@ -174,15 +174,6 @@ def znode_of(path: str | None) -> str:
 LONG = 100.0
 """Milliseconds from which on a wait is shown: what is answered sooner is under way for the time of its step only."""
 
-DECISIVE: dict[str, frozenset[str] | None] = {
-    "request": None,
-    "response": None,
-    "fault": frozenset({"kill", "bounce"}),
-    "broker": frozenset({"start", "stopped", "controlled-shutdown", "append"}),
-    "controller": frozenset({"resigned", "brokers_changed"}),
-}
-"""The records that begin and end waits, by kind and action; None for every action."""
-
 
 @dataclass
 class Wait:
@@ -220,28 +211,37 @@ class Waits:
     def at(self, seq: int) -> Iterator[Wait]:
         """The requests that wait after the record `seq`, those of them that wait long."""
         for record in self.records[self.read :]:
-            actions = DECISIVE.get(record.kind, ())
-            if actions is None or record.action in actions:
-                self._take(record)
+            self._take(record)
         self.read = len(self.records)
         for wait in (*self.ended, *self.open.values()):
             if wait.first <= seq < wait.last and wait.until - wait.since >= LONG:
                 yield wait
 
     def _take(self, record: Record) -> None:
-        kind, action = record.kind, record.action
-        if action == "append":
-            self.causes[record.seq] = record.cause
-        elif kind == "request" and record.broker is not None and record.broker >= 0:
-            if record.target == "sent" or action == "Produce":
-                limit = self._limit(record)
-                self.open[record.seq] = Wait(record.actor, record.broker, action, record.seq, record.time_ms, limit)
-        elif kind == "response":
-            self._answered(record)
-        elif kind == "broker" and action == "start" and (given := details.named(record.detail).get(REQUEST_TIMEOUT)):
-            self.request_timeout = float(given)
-        elif self.open:
-            self._given_up(record)
+        """Begin a wait, or end those of a sender that ended, timed out or removed the receiver from its brokers."""
+        broker, action = record.broker, record.action
+        match record.kind, action:
+            case "broker", "append":
+                self.causes[record.seq] = record.cause
+            case "request", _ if record.target == "sent" or action == "Produce":
+                if broker is not None and broker >= 0:
+                    limit = self._limit(record)
+                    self.open[record.seq] = Wait(record.actor, broker, action, record.seq, record.time_ms, limit)
+            case "response", _:
+                self._answered(record)
+            case "broker", "start":
+                given = details.named(record.detail).get(REQUEST_TIMEOUT)
+                self.request_timeout = float(given or self.request_timeout)
+            case ("fault", "kill" | "bounce") | ("broker", "stopped") if record.topic is None:
+                gone = (f"broker-{broker}", f"controller-{broker}")
+                self._end([wait for wait in self.open.values() if wait.sender in gone], record)
+            case ("broker", "controlled-shutdown") | ("controller", "resigned"):
+                self._end([wait for wait in self.open.values() if wait.sender == record.actor], record)
+            case "controller", "brokers_changed":
+                fields = details.fields(record)
+                removed = {*details.ids(fields.get("dead")), *details.ids(fields.get("bounced"))}
+                own = (wait for wait in self.open.values() if wait.sender == record.actor)
+                self._end([wait for wait in own if wait.broker in removed], record)
 
     def _limit(self, record: Record) -> float:
         if record.action == "Produce":
@@ -260,7 +260,7 @@ class Waits:
                 self.open[lost.first] = wait
             wait.again = wait.again or record.seq
         elif wait is not None:
-            self._end(wait, record)
+            self._end([wait], record)
 
     def _cause(self, record: Record) -> Wait | None:
         """The open wait among the causes of an answer."""
@@ -271,27 +271,11 @@ class Waits:
             seq = self.causes.get(seq)
         return None
 
-    def _end(self, wait: Wait, record: Record) -> None:
-        for seq in [seq for seq, one in self.open.items() if one is wait]:
-            del self.open[seq]
-        wait.last, wait.until = record.seq, record.time_ms
-        if wait.until - wait.since >= LONG:
-            self.ended.append(wait)
-
-    def _given_up(self, record: Record) -> None:
-        """True if the sender ended, timed out or removed the receiver from its brokers."""
-        gone, removed, broker = set[str](), set[int](), record.broker
-        match record.kind, record.action:
-            case ("fault", "kill" | "bounce") | ("broker", "stopped") if record.topic is None:
-                gone = {f"broker-{broker}", f"controller-{broker}"}
-            case ("broker", "controlled-shutdown") | ("controller", "resigned"):
-                gone = {record.actor}
-            case "controller", "brokers_changed":
-                fields = details.fields(record)
-                removed = {*details.ids(fields.get("dead")), *details.ids(fields.get("bounced"))}
-        for wait in list(self.open.values()) if gone or removed else ():
-            if wait.sender in gone or (wait.sender == record.actor and wait.broker in removed):
-                self._end(wait, record)
+    def _end(self, waits: Sequence[Wait], record: Record) -> None:
+        for wait in waits:
+            wait.last, wait.until = record.seq, record.time_ms
+        self.open = {seq: wait for seq, wait in self.open.items() if wait.last == inf}
+        self.ended += [wait for wait in waits if wait.until - wait.since >= LONG]
 
 
 class LateReplicas:
