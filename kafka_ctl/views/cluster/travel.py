@@ -86,6 +86,35 @@ def _end(scene: Scene, part: str, lane: int, leaves: bool) -> list[Point]:
     return [(x, edge), (x, street + LANE * (lane + 1))]
 
 
+def tokens(
+    scene: Scene, records: Sequence[Record], deposed: Container[int], waits: Iterable[Wait], seq: int, now: float
+) -> tuple[Token, ...]:
+    """Requests between brokers, writes to ZooKeeper and the watches that fire: one token for each line.
+
+    `deposed` are brokers whose controllers write though another has been elected. Requests that wait stay where they
+    arrive, and say how long they have waited.
+    """
+    found: dict[str, Token] = {}
+    for record in records:
+        actor = number_of(record.actor)
+        if (token := _token(record, actor)) is None or not (line := route(scene, *token.ends)):
+            continue
+        if record.kind == "zk" and actor in deposed and not record.error and znode_of(record.path) == "state":
+            token = token._replace(label=f"{token.label}: stale controller", styles="parcel refused")
+        found.setdefault(line, token._replace(line=line, label=shorten(token.label, 26)))
+    new = {record.seq for record in records}
+    for wait in waits:
+        sender = number_of(wait.sender)
+        ends = "" if sender is None else f"broker:{sender}", f"broker:{wait.broker}"
+        if not (line := route(scene, *ends)):
+            continue
+        styles = "parcel waiting" if wait.first in new else "parcel waiting parked"
+        other = found.get(line)
+        place = line if other is None or other.label.startswith(wait.name) else f"{line} {wait.first}"
+        found[place] = Token(line, wait.text(now, seq), styles, ends=ends)
+    return arranged(scene, found.values())
+
+
 def arranged(scene: Scene, found: Iterable[Token]) -> tuple[Token, ...]:
     """These tokens, each with its pill above its broker; the last pill counts those that have no room."""
     columns: dict[str, list[Token]] = {}
@@ -102,40 +131,6 @@ def arranged(scene: Scene, found: Iterable[Token]) -> tuple[Token, ...]:
             width = min(pill_width(token.label + more), room)
             placed.append(token._replace(label=token.label + more, beside=at, width=width))
     return tuple(placed)
-
-
-def tokens(scene: Scene, records: Sequence[Record], deposed: Container[int] = ()) -> tuple[Token, ...]:
-    """Requests between brokers, writes to ZooKeeper and the watches that fire: one token for each line.
-
-    `deposed` are brokers whose controllers write though another has been elected.
-    """
-    found: dict[str, Token] = {}
-    for record in records:
-        actor = number_of(record.actor)
-        if (token := _token(record, actor)) is None or not (line := route(scene, *token.ends)):
-            continue
-        if record.kind == "zk" and actor in deposed and not record.error and znode_of(record.path) == "state":
-            token = token._replace(label=f"{token.label}: stale controller", styles="parcel refused")
-        found.setdefault(line, token._replace(line=line, label=shorten(token.label, 26)))
-    return tuple(found.values())
-
-
-def with_waits(
-    scene: Scene, found: Sequence[Token], waits: Iterable[Wait], seq: int, now: float, records: Sequence[Record]
-) -> tuple[Token, ...]:
-    """These tokens, and those of requests that wait: they stay where they arrive, and say how long they have waited."""
-    new, shown = {record.seq for record in records}, {token.line: token for token in found}
-    for wait in waits:
-        sender = number_of(wait.sender)
-        ends = "" if sender is None else f"broker:{sender}", f"broker:{wait.broker}"
-        line = route(scene, *ends)
-        if not line:
-            continue
-        styles = "parcel waiting" if wait.first in new else "parcel waiting parked"
-        token = Token(line, wait.text(now, seq), styles, ends=ends)
-        other = shown.get(line)
-        shown[line if other is None or other.label.startswith(wait.name) else f"{line} {wait.first}"] = token
-    return tuple(shown.values())
 
 
 def _token(record: Record, actor: int | None) -> Token | None:
