@@ -8,6 +8,7 @@ error texts, the diagrams, the tables in the docs and the Spark questions all re
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 from kafka_ctl.display import Table
@@ -38,10 +39,13 @@ class TransitionTable:
     def __init__(self, name: str, initial: str, kafka: str, rows: tuple[Move, ...]) -> None:
         self.name, self.initial, self.kafka, self.rows = name, initial, kafka, rows
         self.states: tuple[str, ...] = tuple(dict.fromkeys(s for row in rows for s in (row.source, row.target)))
-        self.moves = {(row.source, row.target): row for row in rows}
-        """The rows, by the two states."""
         if problems := self.problems():
             raise BadInput(f"the {name} table is unsound: " + "; ".join(problems))
+
+    @cached_property
+    def moves(self) -> dict[tuple[str, str], Move]:
+        """The rows, by the two states."""
+        return {(row.source, row.target): row for row in self.rows}
 
     def previous(self, state: str) -> tuple[str, ...]:
         """The states from which `state` may be entered, in table order.
