@@ -31,7 +31,7 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, film, find_marks, relevant_to, views_of
 from kafka_ctl.views.svg import SIZE, animated, explained, filmstrips, stacked, static_svg
-from kafka_ctl.views.widget.payload import RECORDED, SHEET, Data, answered, payload, read_files
+from kafka_ctl.views.widget.payload import RECORDED, SHEET, Data, all_answers, payload, read_files, with_log
 from kafka_ctl.writing import write_file
 
 if TYPE_CHECKING:
@@ -194,10 +194,12 @@ def export(
     films = [film(records, name, ("step", "marks", "prose"), **options) for name in views]
     if path.suffix != ".html":
         return write(films, path, step=step)
-    data = answered(films, records, options, lines)
+    data, runs = with_log(films, records, options, lines)
+    if runs:
+        data |= all_answers(films, runs)
     if marks:
         data["marks"] = find_marks(films[0], records, marks)
-    return write_file(path, page(films, data, prose or ""))
+    return write_file(path, page_of(data, prose or ""))
 
 
 def checked(path: str | Path, step: int | None = None, kinds: Sequence[str] = KINDS) -> Path:
@@ -219,20 +221,20 @@ def write(films: Sequence[Film], path: Path, data: Data | None = None, step: int
     if path.suffix == ".svg":
         return write_file(path, animated([*map(explained, films)]) if step is None else one_step(films, step))
     if path.suffix == ".html":
-        return write_file(path, page(films, data))
+        return write_file(path, page_of(data or payload(films)))
     return write_file(path, png(films, step) if path.suffix == ".png" else gif(films))
 
 
-def page(films: Sequence[Film], data: Data | None = None, prose: str = "") -> str:
-    """One HTML page that plays films in any browser; `data` are the films as data.
-
-    `prose` is a text beside them whose links lead to the marks in `data`.
-    """
-    return page_of(data or payload(films), prose)
+def page(films: Sequence[Film]) -> str:
+    """One HTML page that plays films in any browser."""
+    return page_of(payload(films))
 
 
 def page_of(data: Data, prose: str = "") -> str:
-    """The page of films that are data already, opened at step `index` of it; `page.html` is the template."""
+    """The page of films that are data already, opened at step `index` of it; `page.html` is the template.
+
+    `prose` is a text beside them whose links lead to the `marks` of the data.
+    """
     title, steps = data["views"][0]["title"], [frame["caption"] for frame in data["frames"]]
     fill = {
         "title": escape(f"{title}: {len(steps)} steps"),

@@ -13,13 +13,8 @@ HIGH, APART = 18.0, 8.0
 """Pixels of an entry, and between two."""
 
 
-def _entry(line: str) -> Entry:
-    styles, kind, glyph, text = map(str.strip, line.split("|"))
-    return Entry(styles, glyph, text, kind)
-
-
 REPLICAS, MARKS, ZOOKEEPER, SPACE_TIME, TIMELINE, MACHINE = (
-    tuple(map(_entry, lines)) for _, *lines in blocks(__package__, "legend.txt")
+    tuple(Entry(*map(str.strip, line.split("|"))) for line in lines) for _, *lines in blocks(__package__, "legend.txt")
 )
 UNCOUNTED = ("preferred", "sent")
 """Marks that a picture does not have that counts replicas."""

@@ -25,15 +25,15 @@ Point = tuple[float, float]
 
 
 class Entry(NamedTuple):
-    """A mark of the legend: its styles, its sign, its meaning, its kind.
+    """A mark of the legend: its styles, its kind, its sign, its meaning.
 
     `kind` is `chip` or `pill` (boxes), `line`, `sign` or `words`.
     """
 
     styles: str
+    kind: str
     glyph: str
     text: str
-    kind: str
 
 
 class Text(NamedTuple):

@@ -41,17 +41,12 @@ class PartitionDifference(NamedTuple):
     """True if a controller acts."""
 
     def of(self, broker: int) -> str:
-        """The difference about one replica, in a few words; empty if there is none."""
-        found = self.roles.get(broker) or self.odd.get(broker)
-        return found or self.in_context(broker)
-
-    def in_context(self, broker: int) -> str:
-        """The replica in the first context that differs: `controller 1: in sync`; empty if none differs."""
-        for number, has in self.contexts.items():
-            mine, theirs = state_of(self.stored, broker), state_of(has, broker)
-            if mine != theirs:
-                return f"controller {number}: {theirs}"
-        return ""
+        """The difference about one replica in a few words, `controller 1: in sync`; empty if there is none."""
+        if found := self.roles.get(broker) or self.odd.get(broker):
+            return found
+        mine, contexts = state_of(self.stored, broker), self.contexts.items()
+        differing = ((number, theirs) for number, has in contexts if (theirs := state_of(has, broker)) != mine)
+        return next((f"controller {number}: {theirs}" for number, theirs in differing), "")
 
 
 def state_of(state: Led | None, broker: int) -> str:

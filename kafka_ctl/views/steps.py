@@ -272,21 +272,9 @@ def _names_all(record: Record) -> bool:
     return record.kind not in BRINGS or (record.action in BECOMES and record.broker is not None)
 
 
-def supergraph(records: Iterable[Record]) -> ClusterModel:
-    """The model of everything in these records: see `Supergraph.model`."""
-    return Supergraph(sizes_only=True).add(records).model()
-
-
-def join(one: ClusterModel, other: ClusterModel) -> ClusterModel:
-    """A model with all that two of them have: one drawing for two runs."""
-    held = {key: one.partitions[key].replicas if key in one.partitions else () for key in other.partitions}
-    partitions = {
-        key: replace(seen, replicas=tuple(dict.fromkeys((*held[key], *seen.replicas))))
-        for key, seen in other.partitions.items()
-    }
-    return ClusterModel(
-        brokers=other.brokers | one.brokers,
-        partitions=one.partitions | partitions,
-        replicas=one.replicas | other.replicas,
-        znodes=other.znodes | one.znodes,
-    )
+def supergraph(*runs: Iterable[Record]) -> ClusterModel:
+    """The model of everything in the records of these runs, for one drawing: see `Supergraph.model`."""
+    found = Supergraph(sizes_only=True)
+    for records in runs:
+        found.add(records)
+    return found.model()

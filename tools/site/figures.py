@@ -16,7 +16,7 @@ from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.views.frames import Film, film
 from kafka_ctl.views.svg import static_svg
-from kafka_ctl.views.widget.payload import answered, with_log
+from kafka_ctl.views.widget.payload import all_answers, with_log
 from tools.site.layout import write_file
 
 FOLDER = "figures"
@@ -37,7 +37,9 @@ def figure(text: str, out: Path, root: str, alone: bool = False) -> str:
     """
     with _run(text) as lab:
         made, options = film(lab.trace), {"generation": lab.generation.name}
-        data = (answered if alone else with_log)([made], lab.trace, options)
+        data, runs = with_log([made], lab.trace, options)
+        if alone:
+            data |= all_answers([made], runs)
         address = lab.link()
     kinds = [frame.kind for frame in made.frames]
     index = next((kinds.index(kind) for kind in ("violation", "fault") if kind in kinds), len(kinds) - 1)

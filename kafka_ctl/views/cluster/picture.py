@@ -284,9 +284,7 @@ class ClusterView(View):
         else:
             looks |= self._partitions(model, records, now, lags)
         deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
-        travels = travel.tokens(self.scene, records, deposed)
-        travels = travel.with_waits(self.scene, travels, self.waits.at(model.seq), model.seq, now, records)
-        travels = travel.arranged(self.scene, travels)
+        travels = travel.tokens(self.scene, records, deposed, self.waits.at(model.seq), model.seq, now)
         return Picture(looks, travels, status.summary(model), self.differences.text(), (), detail)
 
     def _partitions(self, model: ClusterModel, records: Sequence[Record], now: float, lags: Lags) -> Looks:

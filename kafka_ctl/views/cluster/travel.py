@@ -86,6 +86,35 @@ def _end(scene: Scene, part: str, lane: int, leaves: bool) -> list[Point]:
     return [(x, edge), (x, street + LANE * (lane + 1))]
 
 
+def tokens(
+    scene: Scene, records: Sequence[Record], deposed: Container[int], waits: Iterable[Wait], seq: int, now: float
+) -> tuple[Token, ...]:
+    """Requests between brokers, writes to ZooKeeper and the watches that fire: one token for each line.
+
+    `deposed` are brokers whose controllers write though another has been elected. Requests that wait stay where they
+    arrive, and say how long they have waited.
+    """
+    found: dict[str, Token] = {}
+    for record in records:
+        actor = number_of(record.actor)
+        if (token := _token(record, actor)) is None or not (line := route(scene, *token.ends)):
+            continue
+        if record.kind == "zk" and actor in deposed and not record.error and znode_of(record.path) == "state":
+            token = token._replace(label=f"{token.label}: stale controller", styles="parcel refused")
+        found.setdefault(line, token._replace(line=line, label=shorten(token.label, 26)))
+    new = {record.seq for record in records}
+    for wait in waits:
+        sender = number_of(wait.sender)
+        ends = "" if sender is None else f"broker:{sender}", f"broker:{wait.broker}"
+        if not (line := route(scene, *ends)):
+            continue
+        styles = "parcel waiting" if wait.first in new else "parcel waiting parked"
+        other = found.get(line)
+        place = line if other is None or other.label.startswith(wait.name) else f"{line} {wait.first}"
+        found[place] = Token(line, wait.text(now, seq), styles, ends=ends)
+    return arranged(scene, found.values())
+
+
 def arranged(scene: Scene, found: Iterable[Token]) -> tuple[Token, ...]:
     """These tokens, each with its pill above its broker; the last pill counts those that have no room."""
     columns: dict[str, list[Token]] = {}
@@ -102,40 +131,6 @@ def arranged(scene: Scene, found: Iterable[Token]) -> tuple[Token, ...]:
             width = min(pill_width(token.label + more), room)
             placed.append(token._replace(label=token.label + more, beside=at, width=width))
     return tuple(placed)
-
-
-def tokens(scene: Scene, records: Sequence[Record], deposed: Container[int] = ()) -> tuple[Token, ...]:
-    """Requests between brokers, writes to ZooKeeper and the watches that fire: one token for each line.
-
-    `deposed` are brokers whose controllers write though another has been elected.
-    """
-    found: dict[str, Token] = {}
-    for record in records:
-        actor = number_of(record.actor)
-        if (token := _token(record, actor)) is None or not (line := route(scene, *token.ends)):
-            continue
-        if record.kind == "zk" and actor in deposed and not record.error and znode_of(record.path) == "state":
-            token = token._replace(label=f"{token.label}: stale controller", styles="parcel refused")
-        found.setdefault(line, token._replace(line=line, label=shorten(token.label, 26)))
-    return tuple(found.values())
-
-
-def with_waits(
-    scene: Scene, found: Sequence[Token], waits: Iterable[Wait], seq: int, now: float, records: Sequence[Record]
-) -> tuple[Token, ...]:
-    """These tokens, and those of requests that wait: they stay where they arrive, and say how long they have waited."""
-    new, shown = {record.seq for record in records}, {token.line: token for token in found}
-    for wait in waits:
-        sender = number_of(wait.sender)
-        ends = "" if sender is None else f"broker:{sender}", f"broker:{wait.broker}"
-        line = route(scene, *ends)
-        if not line:
-            continue
-        styles = "parcel waiting" if wait.first in new else "parcel waiting parked"
-        token = Token(line, wait.text(now, seq), styles, ends=ends)
-        other = shown.get(line)
-        shown[line if other is None or other.label.startswith(wait.name) else f"{line} {wait.first}"] = token
-    return tuple(shown.values())
 
 
 def _token(record: Record, actor: int | None) -> Token | None:
@@ -174,15 +169,6 @@ def znode_of(path: str | None) -> str:
 LONG = 100.0
 """Milliseconds from which on a wait is shown: what is answered sooner is under way for the time of its step only."""
 
-DECISIVE: dict[str, frozenset[str] | None] = {
-    "request": None,
-    "response": None,
-    "fault": frozenset({"kill", "bounce"}),
-    "broker": frozenset({"start", "stopped", "controlled-shutdown", "append"}),
-    "controller": frozenset({"resigned", "brokers_changed"}),
-}
-"""The records that begin and end waits, by kind and action; None for every action."""
-
 
 @dataclass
 class Wait:
@@ -220,28 +206,37 @@ class Waits:
     def at(self, seq: int) -> Iterator[Wait]:
         """The requests that wait after the record `seq`, those of them that wait long."""
         for record in self.records[self.read :]:
-            actions = DECISIVE.get(record.kind, ())
-            if actions is None or record.action in actions:
-                self._take(record)
+            self._take(record)
         self.read = len(self.records)
         for wait in (*self.ended, *self.open.values()):
             if wait.first <= seq < wait.last and wait.until - wait.since >= LONG:
                 yield wait
 
     def _take(self, record: Record) -> None:
-        kind, action = record.kind, record.action
-        if action == "append":
-            self.causes[record.seq] = record.cause
-        elif kind == "request" and record.broker is not None and record.broker >= 0:
-            if record.target == "sent" or action == "Produce":
-                limit = self._limit(record)
-                self.open[record.seq] = Wait(record.actor, record.broker, action, record.seq, record.time_ms, limit)
-        elif kind == "response":
-            self._answered(record)
-        elif kind == "broker" and action == "start" and (given := details.named(record.detail).get(REQUEST_TIMEOUT)):
-            self.request_timeout = float(given)
-        elif self.open:
-            self._given_up(record)
+        """Begin a wait, or end those of a sender that ended, timed out or removed the receiver from its brokers."""
+        broker, action = record.broker, record.action
+        match record.kind, action:
+            case "broker", "append":
+                self.causes[record.seq] = record.cause
+            case "request", _ if record.target == "sent" or action == "Produce":
+                if broker is not None and broker >= 0:
+                    limit = self._limit(record)
+                    self.open[record.seq] = Wait(record.actor, broker, action, record.seq, record.time_ms, limit)
+            case "response", _:
+                self._answered(record)
+            case "broker", "start":
+                given = details.named(record.detail).get(REQUEST_TIMEOUT)
+                self.request_timeout = float(given or self.request_timeout)
+            case ("fault", "kill" | "bounce") | ("broker", "stopped") if record.topic is None:
+                gone = (f"broker-{broker}", f"controller-{broker}")
+                self._end([wait for wait in self.open.values() if wait.sender in gone], record)
+            case ("broker", "controlled-shutdown") | ("controller", "resigned"):
+                self._end([wait for wait in self.open.values() if wait.sender == record.actor], record)
+            case "controller", "brokers_changed":
+                fields = details.fields(record)
+                removed = {*details.ids(fields.get("dead")), *details.ids(fields.get("bounced"))}
+                own = (wait for wait in self.open.values() if wait.sender == record.actor)
+                self._end([wait for wait in own if wait.broker in removed], record)
 
     def _limit(self, record: Record) -> float:
         if record.action == "Produce":
@@ -260,7 +255,7 @@ class Waits:
                 self.open[lost.first] = wait
             wait.again = wait.again or record.seq
         elif wait is not None:
-            self._end(wait, record)
+            self._end([wait], record)
 
     def _cause(self, record: Record) -> Wait | None:
         """The open wait among the causes of an answer."""
@@ -271,27 +266,11 @@ class Waits:
             seq = self.causes.get(seq)
         return None
 
-    def _end(self, wait: Wait, record: Record) -> None:
-        for seq in [seq for seq, one in self.open.items() if one is wait]:
-            del self.open[seq]
-        wait.last, wait.until = record.seq, record.time_ms
-        if wait.until - wait.since >= LONG:
-            self.ended.append(wait)
-
-    def _given_up(self, record: Record) -> None:
-        """True if the sender ended, timed out or removed the receiver from its brokers."""
-        gone, removed, broker = set[str](), set[int](), record.broker
-        match record.kind, record.action:
-            case ("fault", "kill" | "bounce") | ("broker", "stopped") if record.topic is None:
-                gone = {f"broker-{broker}", f"controller-{broker}"}
-            case ("broker", "controlled-shutdown") | ("controller", "resigned"):
-                gone = {record.actor}
-            case "controller", "brokers_changed":
-                fields = details.fields(record)
-                removed = {*details.ids(fields.get("dead")), *details.ids(fields.get("bounced"))}
-        for wait in list(self.open.values()) if gone or removed else ():
-            if wait.sender in gone or (wait.sender == record.actor and wait.broker in removed):
-                self._end(wait, record)
+    def _end(self, waits: Sequence[Wait], record: Record) -> None:
+        for wait in waits:
+            wait.last, wait.until = record.seq, record.time_ms
+        self.open = {seq: wait for seq, wait in self.open.items() if wait.last == inf}
+        self.ended += [wait for wait in waits if wait.until - wait.since >= LONG]
 
 
 class LateReplicas:

@@ -355,18 +355,16 @@ def _of_path(path: str | None) -> str:
 
 def _inputs(record: Record) -> tuple[tuple[str, str], ...]:
     """The names that come from the record itself."""
-    rows = [("By", process_of(record))]
-    if record.path:
-        rows.append(("Path", brief(record.path)))
-    if record.topic is not None and record.partition is not None:
-        rows.append(("Partition", brief(f"{record.topic}-{record.partition}")))
-    if record.controller_epoch is not None:
-        rows.append(("Controller epoch", str(record.controller_epoch)))
-    if record.zk_version is not None:
-        rows.append(("zkVersion", str(record.zk_version)))
-    if record.error:
-        rows.append(("Error", record.error))
-    return tuple(rows)
+    of_partition = record.topic is not None and record.partition is not None
+    rows = {
+        "By": process_of(record),
+        "Path": brief(record.path or ""),
+        "Partition": brief(f"{record.topic}-{record.partition}") if of_partition else "",
+        "Controller epoch": record.controller_epoch,
+        "zkVersion": record.zk_version,
+        "Error": record.error,
+    }
+    return tuple((name, str(value)) for name, value in rows.items() if value not in (None, ""))
 
 
 # Broken invariants

@@ -123,9 +123,8 @@ class EventQueueView(View):
         parts = [Part(f"broker:{broker}", Box(4, top - 4, NAME, ROW - 6), (row,), texts, "frame")]
         for place in range(PLACES):
             x = NAME + place * (SLOT + GAP)
-            parts.append(
-                Part(f"place:{broker}:{place}", Box(x, top, SLOT, 34), (box(x, top + 2, SLOT, 34),), (), "plate new")
-            )
+            shape = box(x, top + 2, SLOT, 34)
+            parts.append(Part(f"place:{broker}:{place}", Box(x, top, SLOT, 34), (shape,), (), "plate new"))
         return parts
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:

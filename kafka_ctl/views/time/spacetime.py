@@ -106,14 +106,8 @@ class SpaceTimeView(View):
         y, label = top + high / 2, f"{duration(self.pauses[row])} pass"
         line = stroke(f"M{self.left:g},{y:g}H{self.text_x - 4:g}")
         text = Text(self.text_x, y + 4, label, 12, "start")
-        yield Part(
-            f"pause:{row}",
-            Box(self.left, top, self.width - self.left, high),
-            (line,),
-            (text,),
-            "wire broken",
-            title=label,
-        )
+        where = Box(self.left, top, self.width - self.left, high)
+        yield Part(f"pause:{row}", where, (line,), (text,), "wire broken", title=label)
 
     def _lives(self) -> Iterator[Part]:
         """The life lines: plain in life, bold for the controller, dashed while only the session of a broker lives."""

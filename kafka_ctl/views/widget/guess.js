@@ -60,9 +60,4 @@ class Guess extends Player {
   key() {}
 }
 
-export default {
-  render({ model, el }) {
-    const guess = new Guess(model, el);
-    return () => guess.close();
-  },
-};
+export default { render: (shown) => render(shown, Guess) };

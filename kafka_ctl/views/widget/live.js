@@ -161,9 +161,8 @@ class Live extends Player {
     section.key = key;
     section.hidden = !entries;
     const rows = (entries ?? []).map((entry, n) => {
-      const [text, act] = button(entry, n), line = html("button", { type: "button", class: "line" }, text);
-      line.onclick = act;
-      return html("li", {}, line);
+      const [text, onclick] = button(entry, n);
+      return html("li", {}, html("button", { type: "button", class: "line", onclick }, text));
     });
     section.replaceChildren(html("h4", {}, title), rows.length ? html("ul", {}, ...rows) : html("p", {}, none));
   }
@@ -211,9 +210,8 @@ class Live extends Player {
     if (now.textContent || counted) this.count(Math.max(0, since));
   }
   going() {
-    const on = html("button", { type: "button", class: "on", "data-do": "settle" }, "Go on until quiet ▸");
-    on.onclick = () => { this.aims = [this]; this.act("", { do: "settle" }); };
-    return on;
+    const onclick = () => { this.aims = [this]; this.act("", { do: "settle" }); };
+    return html("button", { type: "button", class: "on", "data-do": "settle", onclick }, "Go on until quiet ▸");
   }
   showStep() { this.since_step = 0; super.showStep(); if (this.title) { this.tell(); this.toolbar(); } }
   count(passed) {
@@ -223,13 +221,8 @@ class Live extends Player {
   toolbar() { this.keeping(() => this.toolbarNow()); }
   tools() {
     const group = (name, ...inside) => html("span", { class: "group " + name, role: "group", "aria-label": name }, ...inside);
-    const button = (key, title, text, act) => {
-      const made = html("button", { type: "button", "data-key": key, title }, text);
-      made.onclick = act;
-      return made;
-    };
-    this.pick = html("select", { "aria-label": "Thing" });
-    this.pick.onchange = () => this.set("selected", this.pick.value);
+    const button = (key, title, text, onclick) => html("button", { type: "button", "data-key": key, title, onclick }, text);
+    this.pick = html("select", { "aria-label": "Thing", onchange: () => this.set("selected", this.pick.value) });
     this.opens = button("open", "What can be done to it", "Commands ▾", () => {
       const { left, bottom } = this.opens.getBoundingClientRect();
       this.openMenu(this.thing(), { clientX: left - 6, clientY: bottom - 2 }, [], this.sides());
@@ -322,8 +315,7 @@ class Live extends Player {
       inputs[field.name] = input;
       return html("label", {}, field.label + " ", input);
     });
-    const cancel = html("button", { type: "button" }, "Cancel");
-    cancel.onclick = () => { this.form.hidden = true; this.back(); };
+    const cancel = html("button", { type: "button", onclick: () => { this.form.hidden = true; this.back(); } }, "Cancel");
     const error = html("p", { class: "error", role: "alert", hidden: "" });
     const kind = this.passes(action) ? "Let time pass" : NAMES[thing.split(":")[0]] ?? "The cluster";
     const what = kind + (thing.includes(":") ? ` ${name}: ` : ": ") + action.label.replace("…", "");
@@ -381,9 +373,8 @@ class Live extends Player {
     const row = (name, inside) => html("div", { class: name ? "row" : "usual" }, ...(name ? [html("span", { class: "of" }, name)] : []), html("span", { class: "group" }, ...inside));
     const rows = [...groups].filter(([, actions]) => actions.length).sort(([a], [b]) => (first.length ? 0 : !!a - !!b)).map(([name, actions]) => row(name, this.buttonsFor(thing, actions, "menuitem", () => aims)));
     const views = (LOOKS[thing.split(":")[0]] ?? []).map((view) => {
-      const look = html("button", { type: "button", role: "menuitem", "data-look": view }, this.film.tabs.find(([name]) => name === view)[1]);
-      look.onclick = () => { this.closeMenu(); this.open(view); };
-      return look;
+      const onclick = () => { this.closeMenu(); this.open(view); };
+      return html("button", { type: "button", role: "menuitem", "data-look": view, onclick }, this.film.tabs.find(([name]) => name === view)[1]);
     });
     if (views.length) rows.push(row("look at", views));
     this.form.hidden = true;
@@ -445,8 +436,7 @@ class Live extends Player {
     this.tell(); this.toolbar();
   }
   pair(child) {
-    const shut = html("button", { type: "button", class: "shut", "aria-label": "Close this future" }, "✕");
-    shut.onclick = () => this.ask({ do: "close" });
+    const shut = html("button", { type: "button", class: "shut", "aria-label": "Close this future", onclick: () => this.ask({ do: "close" }) }, "✕");
     const names = [this.now.name, child.get("now").name];
     this.side.replaceChildren(...[["both", "In both"], ["0", `In ${names[0]}`], ["1", `In ${names[1]}`]].map(([value, text]) => html("option", { value }, text)));
     const shared = (name) => html("div", { class: "kc shared " + name, "data-lm-suppress-shortcuts": "true" });
@@ -481,9 +471,4 @@ class Live extends Player {
   }
 }
 
-export default {
-  render({ model, el }) {
-    const live = new Live(model, el);
-    return () => live.close();
-  },
-};
+export default { render: (shown) => render(shown, Live) };

@@ -30,6 +30,8 @@ from kafka_ctl.simulation.clock import VirtualClock
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
+from kafka_ctl.views.explain.source import lines_of
+from kafka_ctl.views.explain.why import Explainer
 from kafka_ctl.views.frames import Film
 from kafka_ctl.views.steps import newsworthy
 from kafka_ctl.views.widget.live_film import LiveFilm, shared
@@ -345,9 +347,6 @@ class Live(Widget):
 
     def _explain(self, frame: int) -> None:
         """Answer "why?", and once more when it is known which lines ran: that takes a replay."""
-        from kafka_ctl.views.explain.source import lines_of
-        from kafka_ctl.views.explain.why import Explainer
-
         explainer = Explainer(self.lab.trace, self.lab.generation, lines_of(self.lab))
         for answer in explainer.explanations(self.live_film.frames[frame]["seqs"]):
             self.send({"do": "why", "frame": frame, "why": answer})

@@ -264,35 +264,30 @@ def texts_in(asked: Data, name: str) -> dict[str, str]:
     return dict(found)
 
 
-def with_log(films: Sequence[Film], records: Sequence[Record], options: Data) -> Data:
+def with_log(
+    films: Sequence[Film], records: Sequence[Record], options: Data, lines: Lines | None = None
+) -> tuple[Data, list[Explainer]]:
     """The films as data, with the lines of both of Kafka's logs if it is known of which generation they are.
 
     Records that were read from logs have the lines of these, the moment at which they began, and no answers to "why?".
-    `options` are those the films were made with. In the answer `asks` says whether "why?" can be answered.
+    `options` are those the films were made with. In the data `asks` says whether "why?" can be answered; the run that
+    answers it is returned, too.
     """
     if not isinstance(records, Recorder) or "generation" not in options:
-        return payload(films)
+        return payload(films), []
     if records.logged:
-        return payload(films, records.logged) | {"began": records.began_ms}
+        return payload(films, records.logged) | {"began": records.began_ms}, []
     start = options.get("start") or 0
-    lines = KafkaLogs(tuple(LOGS), options["generation"]).add(records)
-    logs = {name: [(seq, line) for seq, line in own if seq >= start] for name, own in lines.items()}
+    written = KafkaLogs(tuple(LOGS), options["generation"]).add(records)
+    logs = {name: [(seq, line) for seq, line in own if seq >= start] for name, own in written.items()}
     data, generation = payload(films, logs), Generation(options["generation"])
     for frame, made in zip(data["frames"], films[0].frames, strict=True):
         frame["why"] = is_offered(records, made.seqs, generation)
-    return data | {"asks": True}
-
-
-def answered(films: Sequence[Film], records: Sequence[Record], options: Data, lines: Lines | None = None) -> Data:
-    """The data of `with_log` with all answers in it, for a page without a program that could be asked."""
-    data = with_log(films, records, options)
-    if not data.get("asks") or not isinstance(records, Recorder):
-        return data
-    return data | all_answers(films, [Explainer(records, Generation(options["generation"]), lines)])
+    return data | {"asks": True}, [Explainer(records, generation, lines)]
 
 
 def all_answers(films: Sequence[Film], runs: Sequence[Explainer]) -> Data:
-    """The answers as `whys` by frame, of two runs by frame and run; each of the `sources` once."""
+    """The answers, for a page without a program: `whys` by frame, of two runs by frame and run; `sources` once each."""
     sources: dict[str, int] = {}
     found = [run.whys([frame.seqs for frame in film.frames]) for run, film in zip(runs, films, strict=False)]
     for answer in (answer for own in found for answer in own if answer):

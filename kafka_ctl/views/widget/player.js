@@ -22,24 +22,19 @@ const RAILS = 22;   // pixels of a column that a pill leaves to the lines beside
 const BESIDE = 1018;   // pixels of a player from which on the log may stand beside the picture
 const STUTTER = 900;   // with more parts than this nothing is animated
 
-function html(tag, attributes = {}, ...inside) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+// Fills an element. A function among the attributes handles an event: `onclick`.
+function filled(element, attributes, inside) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element[name] = value; else element.setAttribute(name, value);
+  }
   element.append(...inside);
   return element;
 }
-function svg(tag, attributes = {}) {
-  const element = document.createElementNS(NS, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
-}
-function icon(name) {
-  const picture = svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" });
-  picture.append(svg("path", { d: ICONS[name] }));
-  return picture;
-}
-function button(name, label) {
-  return html("button", { type: "button", "data-do": name, "aria-label": label, title: label }, icon(name));
+function html(tag, attributes = {}, ...inside) { return filled(document.createElement(tag), attributes, inside); }
+function svg(tag, attributes = {}, ...inside) { return filled(document.createElementNS(NS, tag), attributes, inside); }
+function icon(name) { return svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: ICONS[name] })); }
+function button(name, label, onclick) {
+  return html("button", { type: "button", "data-do": name, "aria-label": label, title: label, onclick }, icon(name));
 }
 // A length of time with a unit that suits it; `duration` in captions.py says the same.
 function duration(ms) {
@@ -128,7 +123,7 @@ class Stage {
     if (narrow) { label.setAttribute("textLength", room); label.setAttribute("lengthAdjust", "spacingAndGlyphs"); } else label.removeAttribute("textLength");
     if (label.textContent === shown) return;
     label.textContent = shown;
-    if (shown !== text) { const whole = svg("title"); whole.textContent = text; label.append(whole); }
+    if (shown !== text) label.append(svg("title", {}, text));
   }
   // What travels in a step: its line, and its pill with the way to where it rests.
   token([line, label, styles, x, y, width, ends], moving, index) {
@@ -136,11 +131,9 @@ class Stage {
     const group = svg("g", { class: "part " + classes(styles), "data-id": "token", "data-of": "step:" + index });
     const wire = svg("path", { class: "wire", d: this.flow && of ? this.flow.way(line, ends) : line });
     if (this.flow && of) { [x, y] = this.flow.at([x, y], of); width = Math.min(width, this.flow.blocks.get(of).place[2] - RAILS); group.dataset.on = of; }
-    const pill = svg("g", { class: "pill " + classes(styles) }), title = svg("title");
-    const text = svg("text", { class: "label", "text-anchor": "middle", y: 4.2, "font-size": 12 });
-    text.textContent = of ? shortened(label, width - 8, 12) : label;
-    title.textContent = label;
-    pill.append(title, svg("rect", { class: "body", x: -width / 2, y: -9, width, height: 18, rx: 9 }), text);
+    const rect = svg("rect", { class: "body", x: -width / 2, y: -9, width, height: 18, rx: 9 });
+    const text = svg("text", { class: "label", "text-anchor": "middle", y: 4.2, "font-size": 12 }, of ? shortened(label, width - 8, 12) : label);
+    const pill = svg("g", { class: "pill " + classes(styles) }, svg("title", {}, label), rect, text);
     pill.style.transform = `translate(${x}px,${y}px)`;
     group.append(wire, pill);
     return { group, pill, way: moving && !styles.includes("parked") && route(wire, x, y) };
@@ -292,20 +285,17 @@ class Player {
     this.differs = html("div", { class: "differs" });   // who has something else than ZooKeeper
     this.gauges = html("div", { class: "gauges", role: "group", "aria-label": "Gauges" });
     this.marks_ = html("div", { class: "entries" });
-    this.legend = html("details", { class: "legend" }, html("summary", {}, "Legend"), this.marks_);
-    this.legend.ontoggle = () => this.explainMarks();
+    this.legend = html("details", { class: "legend", ontoggle: () => this.explainMarks() }, html("summary", {}, "Legend"), this.marks_);
     this.log = html("div", { class: "log", role: "log", "aria-live": "off" });
     this.which = html("div", { class: "which", role: "group", "aria-label": "Kafka's log" }, ...Object.entries(LOGS).map(([key, name]) => {
-      const pick = html("button", { type: "button", "data-log": key, title: `Always show ${name}.log; press again: the log of this step` }, name + ".log");
-      pick.onclick = () => { this.pinned = this.pinned === key ? "" : key; this.showLog(this.index); };
-      return pick;
+      const title = `Always show ${name}.log; press again: the log of this step`, onclick = () => { this.pinned = this.pinned === key ? "" : key; this.showLog(this.index); };
+      return html("button", { type: "button", "data-log": key, title, onclick }, name + ".log");
     }));
     this.log.addEventListener("keydown", (event) => this.browse(event));
     this.why = html("div", { class: "why", role: "region", "aria-label": "Why", hidden: "" });
     for (const [name, title] of this.tabNames()) {
-      const tab = html("button", { type: "button", role: "tab", "data-tab": name, title: "Shift: beside the others" }, title);
-      tab.onclick = (event) => this.open(name, event.shiftKey || event.ctrlKey || event.metaKey);
-      this.tabs.append(tab);
+      const onclick = (event) => this.open(name, event.shiftKey || event.ctrlKey || event.metaKey);
+      this.tabs.append(html("button", { type: "button", role: "tab", "data-tab": name, title: "Shift: beside the others", onclick }, title));
     }
     clearInterval(this.clock);
     this.tabs.hidden = this.tabs.children.length < 2;
@@ -329,9 +319,7 @@ class Player {
   place(view) {
     const stage = new Stage(view, this.film.glyphs, (name, event) => this.choose(name, event));
     const box = html("div", { class: stage.flow ? "view flows" : "view", "data-view": view.view });
-    if (this.film.beside) {   // named, and below one another where two have no room
-      box.append(html("h4", { class: "run" }, view.title));
-    }
+    if (this.film.beside) box.append(html("h4", { class: "run" }, view.title));   // named, and below one another where two have no room
     box.append(stage.svg);
     const compact = this.film.beside && stage.flow ? Math.min(COMPACT, stage.flow.least(2)) : COMPACT;
     box.style.flexBasis = `min(100%, ${Math.ceil(Math.min(stage.needs, compact))}px)`;
@@ -370,19 +358,13 @@ class Player {
     const all = { first: ["First step (Home)", () => this.go(0)], back: ["Previous step (left arrow)", () => this.go(this.index - 1)],
       play: ["Play (space)", () => this.play()], next: ["Next step (right arrow)", () => this.go(this.index + 1)],
       last: ["Last step (End)", () => this.go(this.last)] };
-    this.buttons = {};
-    for (const [name, [label, action]] of Object.entries(all)) {
-      this.buttons[name] = button(name, label);
-      this.buttons[name].onclick = action;
-      bar.append(this.buttons[name]);
-    }
-    this.slide = html("input", { type: "range", min: 0, step: "any", "aria-label": "Step", class: "scrub" });
-    this.slide.oninput = () => this.go(this.nearest(+this.slide.value));
-    this.slide.onkeydown = (event) => this.slid(event);
+    this.buttons = Object.fromEntries(Object.entries(all).map(([name, [label, action]]) => [name, button(name, label, action)]));
+    bar.append(...Object.values(this.buttons));
+    this.slide = html("input", { type: "range", min: 0, step: "any", "aria-label": "Step", class: "scrub",
+      oninput: () => this.go(this.nearest(+this.slide.value)), onkeydown: (event) => this.slid(event) });
     this.pauses = html("div", { class: "pauses", "aria-hidden": "true" });
     const track = html("div", { class: "track", title: AXIS }, svg("svg"), this.pauses, this.slide);
-    this.number = html("input", { type: "text", inputmode: "numeric", "aria-label": "Step: a number and Enter jump there", class: "number" });
-    this.number.onkeydown = (event) => this.typed(event);
+    this.number = html("input", { type: "text", inputmode: "numeric", "aria-label": "Step: a number and Enter jump there", class: "number", onkeydown: (event) => this.typed(event) });
     this.number.onfocus = this.number.onclick = () => this.number.select();   // what is typed replaces the number
     this.number.onblur = () => { this.number.value = this.index; };   // what was not sent off is forgotten
     this.of = html("span", { class: "of" });
@@ -445,21 +427,15 @@ class Player {
     return marks;
   }
   speed() {
-    const select = html("select", { "aria-label": "Speed", class: "speed", title: "Speed (+ and -)" });
-    SPEEDS.forEach((speed) => select.append(html("option", { value: speed }, `${speed}×`)));
-    select.onchange = () => this.set("speed", +select.value);
-    return (this.speeds = select);
+    const onchange = () => this.set("speed", +this.speeds.value), options = SPEEDS.map((speed) => html("option", { value: speed }, `${speed}×`));
+    return (this.speeds = html("select", { "aria-label": "Speed", class: "speed", title: "Speed (+ and -)", onchange }, ...options));
   }
   loop() {
-    const toggle = button("loop", "Start again at the end (l)");
-    toggle.onclick = () => this.set("loop", !this.get("loop"));
-    return (this.looping = toggle);
+    return (this.looping = button("loop", "Start again at the end (l)", () => this.set("loop", !this.get("loop"))));
   }
   jump() {
     this.kinds = html("select", { "aria-label": "Kind of step to jump to", class: "kinds" });
-    const jump = button("jump", "Jump to the next step of this kind (j; J goes back)");
-    jump.onclick = () => this.leap(1);
-    return html("span", { class: "leap" }, this.kinds, jump);
+    return html("span", { class: "leap" }, this.kinds, button("jump", "Jump to the next step of this kind (j; J goes back)", () => this.leap(1)));
   }
   marked(href) { return href?.startsWith(STEP) ? this.film.marks?.[href.slice(STEP.length)] : undefined; }
   // The prose: a link leads to the step that it names, and is marked while that is shown.
@@ -486,9 +462,7 @@ class Player {
   // Leads to the first step in which two runs differ.
   parting() {
     if (this.film.parted == null) return [];
-    const first = html("button", { type: "button", class: "parted", "data-do": "parted" }, `First difference: step ${this.film.parted}`);
-    first.onclick = () => this.go(this.film.parted);
-    return [first];
+    return [html("button", { type: "button", class: "parted", "data-do": "parted", onclick: () => this.go(this.film.parted) }, `First difference: step ${this.film.parted}`)];
   }
   leap(direction) {
     if (this.kinds.value.startsWith("mark:")) return this.go(this.film.marks[this.kinds.value.slice(5)]);
@@ -555,14 +529,12 @@ class Player {
     this.root.dataset.step = index;
     const links = html("span", { class: "links" });
     if (frame.cause != null) {
-      const cause = html("button", { type: "button", class: "cause", title: this.film.frames[frame.cause].caption }, `because of step ${frame.cause}`);
-      cause.onclick = () => this.go(frame.cause);
-      links.append(cause);
+      const title = this.film.frames[frame.cause].caption, onclick = () => this.go(frame.cause);
+      links.append(html("button", { type: "button", class: "cause", title, onclick }, `because of step ${frame.cause}`));
     }
     for (const [label, side] of this.askable(frame)) {
-      const why = html("button", { type: "button", class: "cause", "data-do": "why", "aria-label": `Why this step? ${side.title ?? ""}`.trim() }, label);
-      why.onclick = () => { this.shut = null; this.model.send({ do: "why", frame: index, ...side.of }); };
-      links.append(why);
+      const onclick = () => { this.shut = null; this.model.send({ do: "why", frame: index, ...side.of }); };
+      links.append(html("button", { type: "button", class: "cause", "data-do": "why", "aria-label": `Why this step? ${side.title ?? ""}`.trim(), onclick }, label));
     }
     this.caption.replaceChildren(links, html("span", { class: "time" }, this.time(frame.time)), " ", frame.caption);
     const later = index < this.last ? this.gap(index + 1) : 0;
@@ -653,8 +625,7 @@ class Player {
       const known = why.lines || (why.sources.some(({ lines }) => lines.some(([, , ran]) => ran)) ? "▸ marks the lines that ran." : "");
       beside.push(html("div", { class: "code" }, ...codes, html("p", { class: "known" }, known)));
     }
-    const shut = html("button", { type: "button", class: "shut", "aria-label": "Close the explanation" }, "✕");
-    shut.onclick = () => this.closeWhy();
+    const shut = html("button", { type: "button", class: "shut", "aria-label": "Close the explanation", onclick: () => this.closeWhy() }, "✕");
     this.why.replaceChildren(shut, html("h4", {}, why.title), html("div", { class: "answer" }, ...beside));
     this.why.scrollIntoView({ block: "nearest" });
   }
@@ -730,12 +701,10 @@ class Player {
     const now = Object.entries(own).map(([name, track]) => [name, track[0][0] <= this.index ? lookAt(track, this.index)[1] : ""]);
     const shown = now.filter(([, style]) => style && (!only || style === only)).sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
     const chips = shown.map(([name, style]) => {
-      const chip = html("button", { type: "button", tabindex: "-1", class: "chip " + style, title: `${name}: ${STANDS[style] ?? style}` }, name);
-      chip.onclick = (event) => this.choose("partition:" + name, event);
-      return chip;
+      const title = `${name}: ${STANDS[style] ?? style}`, onclick = (event) => this.choose("partition:" + name, event);
+      return html("button", { type: "button", tabindex: "-1", class: "chip " + style, title, onclick }, name);
     });
-    const shut = html("button", { type: "button", class: "shut", "aria-label": "Close" }, "✕");
-    shut.onclick = () => this.set("selected", "");
+    const shut = html("button", { type: "button", class: "shut", "aria-label": "Close", onclick: () => this.set("selected", "") }, "✕");
     const what = only ? STANDS[only] ?? only : "replicas";
     this.detail.replaceChildren(html("h4", {}, `Broker ${broker}: ${shown.length} ${what}`), shut, html("div", { class: "chips" }, ...chips));
   }
@@ -753,8 +722,8 @@ class Player {
   close() { this.unattend?.(); clearTimeout(this.timer); clearInterval(this.clock); this.sizes.disconnect(); this.watcher.disconnect(); this.dark.onchange = null; document.removeEventListener("click", this.leading, true); }
 }
 
-function render({ model, el }) {
-  const player = new Player(model, el);
+function render({ model, el }, Kind = Player) {
+  const player = new Kind(model, el);
   return () => player.close();
 }
 export default { render };

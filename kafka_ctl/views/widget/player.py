@@ -17,8 +17,7 @@ import traitlets
 
 from kafka_ctl.display import Bundle, display_bundle
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.generation import Generation
-from kafka_ctl.trace.record import Record, Recorder
+from kafka_ctl.trace.record import Record
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.source import Lines
 from kafka_ctl.views.explain.why import Explainer
@@ -144,14 +143,9 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     views = views_of(view)
     options.setdefault("is_relevant", relevant_to(views))
     films = [film(records, name, (*names, "marks"), **options) for name in views]
-    data = with_log(films, records, options)
+    data, runs = with_log(films, records, options, lines)
     if marks:
         data["marks"] = find_marks(films[0], records, marks)
     if isinstance(at, str):
         own["index"] = data["marks"][at] if at in marks else find_marks(films[0], records, {"index": at})["index"]
-    runs = (
-        [Explainer(records, Generation(options["generation"]), lines)]
-        if isinstance(records, Recorder) and data.get("asks")
-        else []
-    )
     return Player(films, data, runs, **own)

@@ -22,7 +22,7 @@ from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.source import lines_of
 from kafka_ctl.views.explain.why import Explainer, is_offered
 from kafka_ctl.views.export import checked, write
-from kafka_ctl.views.steps import Step, Supergraph, join, steps
+from kafka_ctl.views.steps import Step, steps, supergraph
 from kafka_ctl.views.widget.payload import all_answers, payload
 from kafka_ctl.views.widget.player import Player
 
@@ -87,12 +87,12 @@ def side_by_side(
     _check(titles, start, limit, options)
     first = [frames.place_of(trace.records, at) for trace, at in zip(traces, start or (None, None), strict=True)]
     found = [steps(trace.records, kind.is_relevant, limit, at) for trace, at in zip(traces, first, strict=True)]
-    supergraph = join(*(Supergraph().add(trace.records).model() for trace in traces))
+    drawn = supergraph(*(trace.records for trace in traces))
     names = titles or _titles(left, right)
     builders = []
     for side, trace, own, at, name in zip(SIDES, traces, found, first, names, strict=True):
         more = {"generation": trace.generation} if view in frames.DIFFERING else {}
-        builder = frames.FilmBuilder(side, kind(supergraph, trace.records, own, **more), trace.records, at)
+        builder = frames.FilmBuilder(side, kind(drawn, trace.records, own, **more), trace.records, at)
         builder.film.title = name
         builders.append(builder)
     parted = _frames(builders, list(_aligned(found, traces)))
