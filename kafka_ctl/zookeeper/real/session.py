@@ -43,6 +43,7 @@ from kafka_ctl.zookeeper.store import (
     WatchedEvent,
     Watcher,
     parent_of,
+    record_write,
 )
 
 
@@ -475,20 +476,14 @@ class SessionRegistry:
             self.ephemerals.pop(op.path, None)
 
     def _record(self, trace: Recorder, actor: str, result: Result, zxid: int, cause: int | None) -> None:
-        op, action = result.op, type(result.op).__name__.lower()
-        if result.error or isinstance(op, (Get, Exists, Children)):
-            version = result.stat.version if result.stat else None
+        op, version = result.op, result.stat.version if result.stat else None
+        if isinstance(op, (Create, Set, Delete)) and not result.error:
+            path, version = (str(result.value), 0) if isinstance(op, Create) else (op.path, version)
+            seq = record_write(trace, actor, op, path, version, cause)
+            self._remember(op._replace(path=path), zxid, seq)
+        else:
+            action = type(op).__name__.lower()
             trace.add(actor, "zk", action, path=op.path, zk_version=version, error=result.error, cause=cause)
-            return
-        path, version, kind, detail = op.path, None, None, None
-        if isinstance(op, Create):
-            path, version, kind = str(result.value), 0, "ephemeral" if op.ephemeral else "persistent"
-        if isinstance(op, Set) and result.stat:
-            version = result.stat.version
-        if isinstance(op, (Create, Set)):
-            detail = op.data.decode("utf-8", "backslashreplace") or None
-        seq = trace.add(actor, "zk", action, path=path, target=kind, zk_version=version, cause=cause, detail=detail)
-        self._remember(Delete(path) if kind or isinstance(op, Delete) else op, zxid, seq)
 
     def session_ended(self, session: RemoteSession, how: str, gone: Multi, zxid: int) -> int | None:
         """Record that a session was `closed` or has `expired`, and that the ephemerals in `gone` went too."""
