@@ -43,21 +43,18 @@ class Engine:
     def run(self, verb: str, question: str) -> tuple[float, float, Any]:
         """Seconds, seconds of processor time, and what the engine said."""
         assert self.process.stdin and self.process.stdout
-        worked, began = self._worked(), time.perf_counter()
+        before, began = worked(self.process.pid), time.perf_counter()
         print(verb, question, file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         taken = time.perf_counter() - began
         if not line:
             raise RuntimeError(f"{self.process.args}: ended at {verb} {question}")
-        return taken, self._worked() - worked, json.loads(line)
+        return taken, worked(self.process.pid) - before, json.loads(line)
 
     def close(self) -> None:
         assert self.process.stdin
         self.process.stdin.close()
         self.process.wait()
-
-    def _worked(self) -> float:
-        return worked(self.process.pid)
 
     def _watch(self) -> None:
         while self.process.poll() is None:
