@@ -35,7 +35,7 @@ class Real:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.brokers: Sequence[int] = sorted(cluster.brokers)
-        self.bootstrap_servers = ",".join(f"127.0.0.1:{cluster.port(id)}" for id in self.brokers)
+        self.bootstrap_servers = cluster.bootstrap
 
     def kill(self, broker: int) -> None:
         self.cluster.brokers[broker].end(signal.SIGKILL)
