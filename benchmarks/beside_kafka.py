@@ -79,11 +79,6 @@ def create_topic(cluster: Cluster, partitions: int, copies: int) -> None:
     wait(lambda: in_sync(cluster, partitions, copies), "leaders", limit=600)
 
 
-def servers_of(cluster: Cluster) -> str:
-    """The bootstrap servers of a cluster."""
-    return ",".join(str(each.properties["listeners"]).rpartition("/")[2] for each in cluster.brokers.values())
-
-
 def in_sync(cluster: Cluster, partitions: int, copies: int) -> bool:
     """True if every partition has a leader and all its copies."""
     states = (cluster.read(f"/brokers/topics/orders/partitions/{p}/state") for p in range(partitions))
@@ -151,7 +146,7 @@ def without_a_leader_there() -> float:
         leader, other = (broker for broker in BROKERS if broker != controller)
         command_topic(cluster, "--create", "--replica-assignment", f"{leader}:{other}")
         wait(lambda: cluster.read("/brokers/topics/orders/partitions/0/state") is not None, "a leader")
-        return cannot_write(servers_of(cluster), lambda: cluster.brokers[leader].end())
+        return cannot_write(cluster.bootstrap, lambda: cluster.brokers[leader].end())
 
 
 def measure() -> Iterator[Figure]:
@@ -180,7 +175,7 @@ def through_kafka(client: str, copies: int) -> list[tuple[float, float]]:
     with started(GENERATION) as cluster:
         for _ in range(1 + TIMES):
             create_topic(cluster, 1, copies)
-            runs.append(wire.CLIENTS[client](servers_of(cluster)))
+            runs.append(wire.CLIENTS[client](cluster.bootstrap))
             command_topic(cluster, "--delete")
             wait(lambda: cluster.read("/brokers/topics/orders") is None, "deletion")
     return runs[1:]

@@ -43,33 +43,36 @@ class Engine:
     def run(self, verb: str, question: str) -> tuple[float, float, Any]:
         """Seconds, seconds of processor time, and what the engine said."""
         assert self.process.stdin and self.process.stdout
-        worked, began = self._worked(), time.perf_counter()
+        before, began = worked(self.process.pid), time.perf_counter()
         print(verb, question, file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
         taken = time.perf_counter() - began
         if not line:
             raise RuntimeError(f"{self.process.args}: ended at {verb} {question}")
-        return taken, self._worked() - worked, json.loads(line)
+        return taken, worked(self.process.pid) - before, json.loads(line)
 
     def close(self) -> None:
         assert self.process.stdin
         self.process.stdin.close()
         self.process.wait()
 
-    def _worked(self) -> float:
-        return sum(sum(map(int, stat[11:15])) for stat in map(_stat, tree(self.process.pid)) if stat) / TICKS
-
     def _watch(self) -> None:
         while self.process.poll() is None:
-            pages = sum(int(stat[21]) for stat in map(_stat, tree(self.process.pid)) if stat)
+            pages = sum(int(stat[22]) for stat in map(_stat, tree(self.process.pid)) if stat)
             self.peak = max(self.peak, pages * os.sysconf("SC_PAGE_SIZE"))
             time.sleep(PAUSE)
 
 
+def worked(pid: int, name: str = "") -> float:
+    """Processor seconds of those in a process tree that have this in their names, and of their ended children."""
+    return sum(sum(map(int, stat[12:16])) for stat in map(_stat, tree(pid)) if stat and name in stat[0]) / TICKS
+
+
 def _stat(pid: int) -> list[str]:
-    """The words of /proc/PID/stat after the name; none when the process is gone."""
+    """The words of /proc/PID/stat from the name on; none when the process is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")
+        return [name, *rest.split()]
     except OSError:
         return []
 

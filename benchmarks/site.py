@@ -5,7 +5,6 @@ Seconds depend on what else the machine does, so the processor seconds of the br
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import os
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks.engine import worked
 from benchmarks.figures import Figure
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.paths import ROOT
@@ -24,34 +24,15 @@ QUICK = {"PARTITIONS": 20, "TIMES": 1, "VISITS": ("first",)}
 LESSON = "notebooks/17-the-bug-museum.ipynb"
 
 
-def cpu() -> float:
-    """Processor seconds of the browser so far: this process's descendants with that name, and theirs that ended."""
-    parents, seconds = {}, {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            name, _, rest = path.read_text().rpartition(")")
-            fields = rest.split()
-            process = int(path.parent.name)
-            parents[process] = int(fields[1])
-            seconds[process] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") * ("chrom" in name)
-    return sum(spent for process, spent in seconds.items() if _descends(process, parents))
-
-
-def _descends(process: int, parents: dict[int, int]) -> bool:
-    while process and process != os.getpid():
-        process = parents.get(process, 0)
-    return process == os.getpid()
-
-
 class Watch:
-    """Wall and processor seconds and megabytes sent since it was made."""
+    """Wall seconds, processor seconds of the browser and megabytes sent since it was made."""
 
     def __init__(self, server: Any) -> None:
         self.server, self.sent = server, server.sent
-        self.cpu, self.wall = cpu(), time.perf_counter()
+        self.cpu, self.wall = worked(os.getpid(), "chrom"), time.perf_counter()
 
     def __str__(self) -> str:
-        wall, spent = time.perf_counter() - self.wall, cpu() - self.cpu
+        wall, spent = time.perf_counter() - self.wall, worked(os.getpid(), "chrom") - self.cpu
         sent = (self.server.sent - self.sent) / 1e6
         return f"{wall:.1f} s, {spent:.1f} s CPU, {sent:.1f} MB"
 

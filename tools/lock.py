@@ -18,7 +18,7 @@ from pathlib import Path
 
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.paths import ROOT
-from kafka_ctl.setup.installer import UV
+from kafka_ctl.setup.installer import UV, entries
 
 FROM_CONDA = ("pip", "openjdk>=17,<26")
 """Packages of conda-forge in environment.yml beside Python; everything else comes from PyPI, as in `.venv`."""
@@ -88,15 +88,6 @@ def lock(root: Path = ROOT, *, upgrade: bool = False) -> None:
     UV.write_text(LOCK_HEADER + _compiled(root, UV, (), upgrade, source="-"), "utf-8")
     known = set(entries(compiled))
     more.write_text(LOCK_HEADER + "".join(text for name, text in entries(whole).items() if name not in known), "utf-8")
-
-
-def entries(listed: str) -> dict[str, str]:
-    """The entries of a list, with their hashes, by the names that are pinned."""
-    found: dict[str, str] = {}
-    for entry in re.findall(r"^[^\s#].*\n(?:[ \t].*\n)*", listed, re.MULTILINE):
-        name = entry.partition("==")[0]
-        found[name] = found.get(name, "") + entry
-    return found
 
 
 def _compiled(

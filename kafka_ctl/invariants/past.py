@@ -58,13 +58,13 @@ class Past:
             if broker in (None, record.broker) and actor in (None, record.actor):
                 yield record
 
-    def wrote(self, action: str, path: str, after: int = START) -> int:
+    def wrote(self, action: str, path: str) -> int:
         """The `seq` of the last operation on a path that succeeded; START if there is none."""
-        return next((record.seq for record in self.of("zk", action, path, after) if record.error is None), START)
+        return next((record.seq for record in self.of("zk", action, path) if record.error is None), START)
 
-    def last(self, kind: str, action: str, about: object = None, after: int = START) -> int:
+    def last(self, kind: str, action: str, about: object = None) -> int:
         """The `seq` of the last such record; START if there is none."""
-        return next((record.seq for record in self.of(kind, action, about, after)), START)
+        return next((record.seq for record in self.of(kind, action, about)), START)
 
     def logged(self, message: str, after: int = START, actor: str | None = None) -> Iterator[tuple[Record, dict]]:
         """The messages of controllers with their fields, the newest first."""

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 UV = Path(__file__).with_name("uv.txt")
@@ -245,12 +245,18 @@ class Installation:
         print(f"{time.monotonic() - self.began:5.0f} s  {label:<12} {text}".rstrip(), flush=True)
 
 
-def only(names: Iterable[str], requirements: str) -> Iterator[str]:
-    """The entries of a requirements file, with their hashes, that pin one of `names`."""
-    wanted = {f"{name}==" for name in names}
+def entries(requirements: str) -> dict[str, str]:
+    """The entries of a requirements file, with their hashes, by the names that they pin."""
+    found: dict[str, str] = {}
     for entry in re.findall(r"^[^\s#].*\n(?:[ \t].*\n)*", requirements, re.MULTILINE):
-        if entry.startswith(tuple(wanted)):
-            yield entry
+        name = entry.partition("==")[0]
+        found[name] = found.get(name, "") + entry
+    return found
+
+
+def only(names: Container[str], requirements: str) -> Iterator[str]:
+    """The entries of a requirements file, with their hashes, that pin one of `names`."""
+    return (entry for name, entry in entries(requirements).items() if name in names)
 
 
 def progress_of(line: str) -> str:

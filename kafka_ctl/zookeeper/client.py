@@ -18,15 +18,14 @@ from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.store import (
     Children,
     Create,
-    Delete,
     Exists,
     Get,
     Multi,
     Op,
     Result,
     Session,
-    Set,
     WatchedEvent,
+    Write,
 )
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 
@@ -138,7 +137,7 @@ class ZooKeeperClient:
     async def read_all(self, paths: Iterable[str]) -> list[Result]:
         return await self.send([Get(path, path in self._nodes) for path in paths])
 
-    async def write(self, op: Create | Set | Delete | Multi) -> Result:
+    async def write(self, op: Write | Multi) -> Result:
         return (await self.send([op]))[0]
 
     async def create_ephemeral(self, path: str, data: bytes) -> None:

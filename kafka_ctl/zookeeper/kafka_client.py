@@ -16,10 +16,9 @@ from kafka_ctl.errors import BadInput, ControllerMoved, NodeExists, NoNode, ZooK
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZooKeeperClient
 from kafka_ctl.zookeeper.json_fields import NotJson
-from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Multi, Result, Set
+from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Multi, Result, Set, Write
 
 T = TypeVar("T")
-Write = Create | Set | Delete
 FIRST_EPOCH = 1
 FIRST_EPOCH_ZK_VERSION = 1
 """The version that the first controller assumes of the znode it has just created (it is 0: Kafka's quirk)."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kafka_ctl.errors import ZOOKEEPER_ERRORS, ZooKeeperError
+from kafka_ctl.trace.record import Recorder
 
 MEMORY, EMBEDDED = "memory", "embedded"
 """The two names of a ZooKeeper that needs no address."""
@@ -89,6 +90,9 @@ class Delete(NamedTuple):
     version: int = ANY_VERSION
 
 
+Write = Create | Set | Delete
+
+
 class Check(NamedTuple):
     """Inside a `Multi` only: the whole transaction fails unless the znode has this version."""
 
@@ -99,14 +103,25 @@ class Check(NamedTuple):
 class Multi(NamedTuple):
     """All of these writes and checks, or none."""
 
-    ops: tuple[Create | Set | Delete | Check, ...]
+    ops: tuple[Write | Check, ...]
 
     @property
     def path(self) -> str:
         return self.ops[0].path if self.ops else "/"
 
 
-Op = Get | Exists | Children | Made | Create | Set | Delete | Multi
+Op = Get | Exists | Children | Made | Write | Multi
+
+
+def record_write(trace: Recorder, actor: str, op: Write, path: str, version: int | None, cause: int | None) -> int:
+    """Record a write that succeeded; `path` has the sequence number of what it made. Returns the record's `seq`."""
+    kind, detail = None, None
+    if isinstance(op, Create):
+        kind = "ephemeral" if op.ephemeral else "persistent"
+    if not isinstance(op, Delete):
+        detail = op.data.decode("utf-8", "backslashreplace") or None
+    action = type(op).__name__.lower()
+    return trace.add(actor, "zk", action, path=path, target=kind, zk_version=version, cause=cause, detail=detail)
 
 
 class Result(NamedTuple):

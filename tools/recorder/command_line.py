@@ -277,12 +277,11 @@ def brokers(generation: str) -> Iterator[Cluster]:
 def record(generation: str, folder: Path) -> None:
     """Play everything against real Kafka, with the tools of each release, and write the files."""
     with brokers(generation) as cluster:
-        servers = ",".join(str(b.properties["listeners"]).rpartition("/")[2] for b in cluster.brokers.values())
         for version, release in TOOLS.items():
             with Tools(release, folder) as tools:
                 blocks = [
                     f"$ {step}\n" + "".join(f"  {line}\n" for line in lines)
-                    for step, lines in played(tools, servers, cluster.zookeeper.address)
+                    for step, lines in played(tools, cluster.bootstrap, cluster.zookeeper.address)
                 ]
             file = path(generation, version)
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -70,7 +70,8 @@ class Recorder(Player):
         self.watcher.settle(self.lagging)
         if self.cluster.zookeeper_up:
             self.cluster.check_bystanders()
-        tree, lines = self.tree_now(), self.watcher.lines()
+        tree = self.cluster.tree() if self.cluster.zookeeper_up else self.tree  # the last one, while it is down
+        lines = self.watcher.lines()
         before, now = normal.controller(self.tree), normal.controller(tree)
         if before in self.order and any(line.action == "forcing_resignation" for line in lines):
             self.order.sort(key=lambda broker: broker == before)  # who resigns is the last to hear that nobody acts
@@ -97,10 +98,6 @@ class Recorder(Player):
         before = self.held
         self.held = held.of_cluster(self.kinds, self.cluster, self.produced, steady, self.watcher.following)
         return truth.changed(before, self.held)
-
-    def tree_now(self) -> dict[str, tuple[bytes, int]]:
-        """The content of ZooKeeper; while it is down, the last one."""
-        return self.cluster.tree() if self.cluster.zookeeper_up else self.tree
 
 
 def record(story: Story, release: Release) -> str:

@@ -35,7 +35,7 @@ class Real:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.brokers: Sequence[int] = sorted(cluster.brokers)
-        self.bootstrap_servers = ",".join(f"127.0.0.1:{cluster.port(id)}" for id in self.brokers)
+        self.bootstrap_servers = cluster.bootstrap
 
     def kill(self, broker: int) -> None:
         self.cluster.brokers[broker].end(signal.SIGKILL)
@@ -53,10 +53,6 @@ class Real:
         return b"".join(segment.read_bytes() for segment in sorted(folder.glob("*.log")))
 
 
-def _is_there(cluster: Cluster, path: str) -> bool:
-    return cluster.read(path) is not None
-
-
 def record(release: Release, story: str) -> list[str]:
     """The outcome of a story on a new cluster."""
     with Cluster(release, [1, 2, 3], transactions.CONFIG | CONFIG, records=True) as cluster:
@@ -66,7 +62,7 @@ def record(release: Release, story: str) -> list[str]:
             data = {"version": 1, "partitions": {str(number): ids for number, ids in assignment.items()}}
             cluster.zk.create(f"/brokers/topics/{topic}", json.dumps(data).encode())
             last = f"/brokers/topics/{topic}/partitions/{max(assignment)}/state"
-            wait(partial(_is_there, cluster, last), f"leaders of {topic}")
+            wait(partial(cluster.zk.exists, last), f"leaders of {topic}")
         return transactions.played(story, Real(cluster))
 
 

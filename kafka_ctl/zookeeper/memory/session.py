@@ -146,15 +146,13 @@ class MemorySession(Session):
         if not self.alive:
             self.fail_pending(SessionExpired(ops[0].path, f"the ZooKeeper session of {self.actor} is over"))
             return
-        fails_next_write = (
-            self.fails_next_write if self.fails_next_write is not None and any(map(_writes, ops)) else None
-        )
-        if fails_next_write == BEFORE:
+        moment = self.fails_next_write if self.fails_next_write and any(map(_writes, ops)) else None
+        if moment == BEFORE:
             self.break_connection()
             return
         server = self.server
         results = [server.apply(self, op, cause) for op in ops]
-        if fails_next_write == AFTER:
+        if moment == AFTER:
             self.break_connection()
         elif self.receives:
             self._transmit(DOWN, self._answered, answer, results)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kafka_ctl.scala_order import FIRST_TABLE, grown_table, java_bucket
-from kafka_ctl.zookeeper.store import ANY_VERSION, Check, Create, Delete, Set, Stat, parent_of
+from kafka_ctl.zookeeper.store import ANY_VERSION, Check, Create, Delete, Set, Stat, Write, parent_of
 
 FORBIDDEN = re.compile(r"[\0-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]")
 """The characters that no path may have. Java has a character above U+FFFF as two, both of them in the third range."""
@@ -66,7 +66,7 @@ class Tree:
         self.nodes: dict[str, Node] = {"/": Node(b"", 0, 0)}
         self.ephemerals: dict[int, dict[str, None]] = {}
 
-    def problem(self, op: Create | Set | Delete | Check) -> str | None:
+    def problem(self, op: Write | Check) -> str | None:
         """ZooKeeper's code for why this write cannot be done now, or None."""
         if isinstance(op, Create):
             parent = self.nodes.get(parent_of(op.path))
@@ -84,7 +84,7 @@ class Tree:
             return "BADVERSION"
         return "NOTEMPTY" if isinstance(op, Delete) and node.children else None
 
-    def change(self, op: Create | Set | Delete, owner: int) -> Change:
+    def change(self, op: Write, owner: int) -> Change:
         """Make a change that has no `problem`; `owner` is the session that makes it."""
         self.zxid += 1
         if isinstance(op, Set):

@@ -162,9 +162,8 @@ class LabStore(RemoteStore):
             found = await self._survey()
             if not self.join and (others := [there.path for there in found if not there.labs]):
                 raise BadInput(await self._refusal(others))
-            living = [there.path for there in found if there.owner and outlives_us(there)]
-            if self.among:
-                living = [there.path for there in found if there.owner and there.labs and there.path in living]
+            own = [there for there in found if there.labs] if self.among else found
+            living = [there.path for there in own if there.owner and outlives_us(there)]
             if not living:
                 check(await self.dump())
                 return found

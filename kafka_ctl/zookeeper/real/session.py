@@ -43,6 +43,7 @@ from kafka_ctl.zookeeper.store import (
     WatchedEvent,
     Watcher,
     parent_of,
+    record_write,
 )
 
 
@@ -91,15 +92,6 @@ CLOSE_SECONDS = 10.0
 """Seconds to wait until the server has closed the session."""
 
 
-class _Call:
-    """An operation that is on its way."""
-
-    __slots__ = ("cause", "future", "op")
-
-    def __init__(self, op: Op, future: asyncio.Future[Result]) -> None:
-        self.op, self.future, self.cause = op, future, CAUSE.get()
-
-
 class RemoteSession(Session):
     """A session on a real server. Use timeouts of one second and more: kazoo pings no faster."""
 
@@ -116,7 +108,8 @@ class RemoteSession(Session):
         """The store's own session: its paths are the server's, chroot and all, and it leaves no records."""
         self._loop = asyncio.get_running_loop()
         self._up = asyncio.Event()
-        self._calls: set[_Call] = set()
+        self._calls: dict[asyncio.Future[Result], tuple[Op, int | None]] = {}
+        """By the future of its answer, each operation that is on its way, and its cause."""
         self._posted: deque[Callable[[], None]] = deque()
         self._woken = False
         """True while the loop has yet to come to the calls in `_posted`."""
@@ -269,38 +262,36 @@ class RemoteSession(Session):
             raise SessionExpired(op.path, f"the ZooKeeper session of {self.actor} has expired")
         if not self._up.is_set():
             raise ConnectionLoss(op.path)
-        call = _Call(op, self._loop.create_future())
-        self._calls.add(call)
+        future: asyncio.Future[Result] = self._loop.create_future()
+        self._calls[future] = op, CAUSE.get()
         self.store.sent(self, op)
         inside = str if self.private else self.store.inside
-        self.connection.submit(op, inside, partial(self._post, self._answer, call))
-        return call.future
+        self.connection.submit(op, inside, partial(self._post, self._answer, future))
+        return future
 
     # Receiving. Each of these runs on the loop, in the order of the server's messages.
 
-    def _answer(self, call: _Call, error: Exception | None, response: object, zxid: int) -> None:
-        if call not in self._calls:
+    def _answer(self, future: asyncio.Future[Result], error: Exception | None, response: object, zxid: int) -> None:
+        if future not in self._calls:
             return
-        self._calls.remove(call)
+        op, cause = self._calls.pop(future)
         failed = kazoo_connection.code_name(error) if error is not None else ""
         lost = failed in ("CONNECTIONLOSS", "SESSIONEXPIRED")
         if failed == "CONNECTIONLOSS":
             self._up.clear()  # kazoo reports the loss only when no operation is left; one more would delay that
         outside = str if self.private else self.store.outside
-        result = None if lost else kazoo_connection.result(call.op, error, response, outside)
-        self.store.answered(self, call.op, result, zxid, call.cause)
-        self.inbox.arm(call.op, result, zxid)
-        self.inbox.put(partial(self._settle, call, result))
+        result = None if lost else kazoo_connection.result(op, error, response, outside)
+        self.store.answered(self, op, result, zxid, cause)
+        self.inbox.arm(op, result, zxid)
+        self.inbox.put(partial(self._settle, future, op, result))
 
-    def _settle(self, call: _Call, result: Result | None) -> None:
-        if call.future.done():
+    def _settle(self, future: asyncio.Future[Result], op: Op, result: Result | None) -> None:
+        if future.done():
             pass
         elif result is not None:
-            call.future.set_result(result)
-        elif self.over:
-            call.future.set_exception(SessionExpired(call.op.path))
+            future.set_result(result)
         else:
-            call.future.set_exception(ConnectionLoss(call.op.path))
+            future.set_exception(SessionExpired(op.path) if self.over else ConnectionLoss(op.path))
 
     def _event(self, kind: str, path: str) -> None:
         event = WatchedEvent(kind, self.store.outside(path))
@@ -328,8 +319,8 @@ class RemoteSession(Session):
             self._up.set()
         else:
             self._up.clear()
-            for call in self._calls:  # sent while the connection was breaking
-                self._settle(call, None)
+            for future, (op, _) in self._calls.items():  # sent while the connection was breaking
+                self._settle(future, op, None)
         if state == EXPIRED:
             self._up.set()  # the tasks that wait for the connection must wake up
             cause = self.store.session_ended(self, "expired", Multi(()), 0)
@@ -475,20 +466,14 @@ class SessionRegistry:
             self.ephemerals.pop(op.path, None)
 
     def _record(self, trace: Recorder, actor: str, result: Result, zxid: int, cause: int | None) -> None:
-        op, action = result.op, type(result.op).__name__.lower()
-        if result.error or isinstance(op, (Get, Exists, Children)):
-            version = result.stat.version if result.stat else None
+        op, version = result.op, result.stat.version if result.stat else None
+        if isinstance(op, (Create, Set, Delete)) and not result.error:
+            path, version = (str(result.value), 0) if isinstance(op, Create) else (op.path, version)
+            seq = record_write(trace, actor, op, path, version, cause)
+            self._remember(op._replace(path=path), zxid, seq)
+        else:
+            action = type(op).__name__.lower()
             trace.add(actor, "zk", action, path=op.path, zk_version=version, error=result.error, cause=cause)
-            return
-        path, version, kind, detail = op.path, None, None, None
-        if isinstance(op, Create):
-            path, version, kind = str(result.value), 0, "ephemeral" if op.ephemeral else "persistent"
-        if isinstance(op, Set) and result.stat:
-            version = result.stat.version
-        if isinstance(op, (Create, Set)):
-            detail = op.data.decode("utf-8", "backslashreplace") or None
-        seq = trace.add(actor, "zk", action, path=path, target=kind, zk_version=version, cause=cause, detail=detail)
-        self._remember(Delete(path) if kind or isinstance(op, Delete) else op, zxid, seq)
 
     def session_ended(self, session: RemoteSession, how: str, gone: Multi, zxid: int) -> int | None:
         """Record that a session was `closed` or has `expired`, and that the ephemerals in `gone` went too."""
