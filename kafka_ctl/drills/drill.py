@@ -31,7 +31,6 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import PAGE, Link
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from kafka_ctl.foreign.read_only import Auth
@@ -366,27 +365,10 @@ def _in_processes(todo: Sequence[Job], number: int) -> list[Outcome]:
 def _in_spark(spark: SparkSession, todo: Sequence[Job]) -> list[Outcome]:
     """The outcomes, found by Spark's tasks: one for each core, each with its own copy of the cluster."""
     check_not_in_browser("Spark")
-    from kafka_ctl.history.session import failing, ship_package
+    from kafka_ctl.history.session import in_tasks
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        for batch in batches:
-            for n in batch.column("id").to_pylist():
-                try:
-                    found: object = played(todo[n])
-                except BadInput as problem:  # reported here, and not in Java's stack traces
-                    found = str(problem)
-                yield pa.RecordBatch.from_pydict({"n": [n], "found": [pickle.dumps(found)]})
-
-    ship_package(spark)
-    tasks = spark.range(0, len(todo), 1, min(len(todo), spark.sparkContext.defaultParallelism))
-    with failing("the drill"):
-        rows = sorted(tasks.mapInArrow(work, "n long, found binary").collect())
-    outcomes = [pickle.loads(row.found) for row in rows]
-    if wrong := next((found for found in outcomes if not isinstance(found, Outcome)), None):
-        raise BadInput(wrong)
-    return outcomes
+    tasks = min(len(todo), spark.sparkContext.defaultParallelism)
+    return in_tasks(spark, "the drill", lambda n: played(todo[n]), len(todo), tasks)
 
 
 # Statistics of a sample

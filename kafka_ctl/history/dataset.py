@@ -18,14 +18,12 @@ from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
-
-from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, UnknownName, short
+from kafka_ctl.errors import BadInput, Unavailable, UnknownName, short
 from kafka_ctl.history.files import naming
 from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, DatasetFolder, Json, bucket_of
 from kafka_ctl.history.limits import MOST
 from kafka_ctl.history.schema import to_arrow
-from kafka_ctl.history.session import failing, ship_package
+from kafka_ctl.history.session import in_tasks
 from kafka_ctl.history.workload import Workload, check_hours, simulate
 
 if TYPE_CHECKING:
@@ -271,24 +269,9 @@ def write_bucket(path: str, work: DatasetJob, bucket: int, run: str | None = Non
 
 
 def _in_spark(spark: SparkSession, place: DatasetFolder, work: DatasetJob, buckets: Sequence[int]) -> None:
-    path, run = place.path, place.run
-
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for n in batch.column("id").to_pylist():
-                try:
-                    write_bucket(path, work, buckets[n], run)
-                except KafkaCtlError as problem:  # reported here, and not in Java's stack traces
-                    yield pa.RecordBatch.from_pydict({"kind": [type(problem).__name__], "text": [str(problem)]})
-
+    path, run, number = place.path, place.run, len(buckets)
     if buckets:
-        ship_package(spark)
-        tasks = spark.range(0, len(buckets), 1, len(buckets))
-        with failing(f"{path}: writing it"):
-            problems = tasks.mapInArrow(write, "kind string, text string").collect()
-        if problems:
-            first = min(problems)
-            raise (Unavailable if first.kind == Unavailable.__name__ else BadInput)(first.text)
+        in_tasks(spark, f"{path}: writing it", lambda n: write_bucket(path, work, buckets[n], run), number, number)
 
 
 def _here(place: DatasetFolder, work: DatasetJob, buckets: Sequence[int], processes: int) -> None:

@@ -10,12 +10,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from kafka_ctl.history.log_files import LONGEST, ParsedLine, read_texts
-from kafka_ctl.history.schema import IDS, SCHEMA
+from kafka_ctl.history.schema import SCHEMA
 from kafka_ctl.history.unpacking import LOG_HEADER, Unreadable, blocks
-from kafka_ctl.kafka_log.read import LogLine
+from kafka_ctl.kafka_log.read import LogLine, fits
 from kafka_ctl.trace import details
 
 LEAD_IN = 64 << 10
@@ -27,13 +25,9 @@ KEPT_HEAD, KEPT_TAIL = 4 * LONGEST, 800
 BREAK = re.compile(rb"\r\n?|\n")
 EMPTY = re.compile(rb"(?<!\r)\n{64,}|(?:\r\n){64,}")
 """Line breaks with nothing between: a gzip of a few kilobytes may hold millions of them."""
-FITS = range(-(1 << 31), 1 << 31)
-"""The bounds of `NUMBERS`, the columns of numbers, and of `LISTS`, the columns of several."""
 
 RECORD = [field for field in SCHEMA if field.name not in ("history", "seq", "cause")]
 """The columns that a line says, or leaves out."""
-NUMBERS = [at for at, field in enumerate(RECORD) if field.type == pa.int32()]
-LISTS = [at for at, field in enumerate(RECORD) if field.type == IDS]
 
 
 class Chunk(NamedTuple):
@@ -158,21 +152,15 @@ def _decoded(line: bytes) -> str:
 
 
 def _records(parsed: ParsedLine) -> list[ImportedRow]:
-    """The records of a line; none if a number is too large for its column."""
+    """The records of a line; none if a number in its detail is too large for a column."""
     assert parsed.line is not None
-    found = [
+    first, *more = _spread(parsed.line)
+    if not all(map(fits, more)):
+        return []
+    return [
         ImportedRow(parsed.number, parsed.piece, part, "record", None, parsed.formats, values_of(line))
-        for part, line in enumerate(_spread(parsed.line))
+        for part, line in enumerate((first, *more))
     ]
-    return found if all(map(_fits, found)) else []
-
-
-def _fits(read: ImportedRow) -> bool:
-    values = read.values
-    for at in NUMBERS:
-        if values[at] is not None and values[at] not in FITS:
-            return False
-    return all(number in FITS for at in LISTS if values[at] for number in values[at])
 
 
 def values_of(line: LogLine) -> tuple[object, ...]:

@@ -103,7 +103,7 @@ def _pieces(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, int, str
     for number, text in numbered:
         bare, texts = _bare(text), [text]
         if bare.startswith(("{", "\x1e")):
-            texts = [text.removesuffix(bare) + each for each in LINE_BREAK.split(unwrapped(bare, HEADER))]
+            texts = [text.removesuffix(bare) + each for each in LINE_BREAK.split(unwrapped(bare))]
         for each in (part for whole in texts for part in _unglued(whole)):
             last, piece = number, piece + 1 if number == last else 0
             yield number, piece, each
@@ -193,10 +193,10 @@ SPACED = re.compile(r" (?=[-+]\d\d:?\d\d$)| UTC$")
 """A space before a time zone, and a name of UTC, which ISO 8601 does not have."""
 
 
-def unwrapped(text: str, header: re.Pattern[str]) -> str:
+def unwrapped(text: str) -> str:
     """The lines of a log inside a line of JSON: one or several; any other text as it is.
 
-    A message in which `header` is found is a line by itself; to others time, level and logger are put from the fields.
+    A message in which `HEADER` is found is a line by itself; to others time, level and logger are put from the fields.
     """
     try:
         fields = json.loads(text.lstrip("\x1e"))  # `journalctl -o json-seq` begins each with it
@@ -204,19 +204,19 @@ def unwrapped(text: str, header: re.Pattern[str]) -> str:
         return text
     if not isinstance(fields, dict):
         return text
-    line = _journal(fields, header) if "MESSAGE" in fields else _wrapped(fields, header)
+    line = _journal(fields) if "MESSAGE" in fields else _wrapped(fields)
     if line is None:
         return text
     # JSON may spell half of a pair of surrogates, which no column of text can hold.
     return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace").rstrip("\r\n")
 
 
-def _wrapped(fields: dict[str, object], header: re.Pattern[str]) -> str | None:
+def _wrapped(fields: dict[str, object]) -> str | None:
     """The line in Docker's JSON, or in the fields of a layout."""
     if isinstance(whole := fields.get("log"), str):
         return whole
     message = fields.get("message", fields.get("msg"))
-    if not isinstance(message, str) or header.search(message, 0, 500):
+    if not isinstance(message, str) or HEADER.search(message, 0, 500):
         return message if isinstance(message, str) else None
     logs = fields.get("log")  # nested, or the same names with dots
     fields |= {f"log.{name}": value for name, value in logs.items()} if isinstance(logs, dict) else {}
@@ -227,13 +227,13 @@ def _wrapped(fields: dict[str, object], header: re.Pattern[str]) -> str | None:
     return message if at is None else f"[{at}] {level} {message} ({logger})"
 
 
-def _journal(fields: dict[str, object], header: re.Pattern[str]) -> str | None:
+def _journal(fields: dict[str, object]) -> str | None:
     """The line in an entry of `journalctl -o json`: times in µs, a message as text or, if it is no UTF-8, as bytes.
 
     systemd: docs/JOURNAL_EXPORT_FORMATS.md, Journal JSON Format
     """
     message = _message(fields["MESSAGE"])
-    if message is None or header.search(message, 0, 500):
+    if message is None or HEADER.search(message, 0, 500):
         return message
     level = LEVEL.match(message)
     rest = message[level.end() :] if level else message

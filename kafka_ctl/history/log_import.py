@@ -197,8 +197,9 @@ def _tasks(spark: SparkSession, chunks: list[Chunk]) -> DataFrame:
     return rows.repartition(max(1, min(len(chunks), size // TASK)))
 
 
-def list_chunks(history: str, files: Sequence[LogFile]) -> Iterator[Chunk]:
-    """The chunks of every file, in the order of the files."""
+def list_chunks(history: str, files: Sequence[LogFile], cut: bool = True) -> Iterator[Chunk]:
+    """The chunks of every file, in the order of the files; each file is one chunk if they are not `cut`."""
+    size = CHUNK if cut else WHOLE
     with ThreadPoolExecutor(OPENED) as pool:
         unsplittable = list(pool.map(_unsplittable, files))
     names = {file.name for file in files}
@@ -209,8 +210,8 @@ def list_chunks(history: str, files: Sequence[LogFile]) -> Iterator[Chunk]:
             if not _is_copy(file, names):
                 yield Chunk(history, file.name, 0, WHOLE, file.changed)
         else:
-            for start in range(0, max(1, file.size), CHUNK):
-                yield Chunk(history, file.name, start, min(start + CHUNK, file.size), file.changed)
+            for start in range(0, max(1, file.size), size):
+                yield Chunk(history, file.name, start, min(start + size, file.size), file.changed)
 
 
 def _is_copy(file: LogFile, names: Set[str]) -> bool:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.history.lives import begun, elections, terms
-from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, lines, read_chunk
+from kafka_ctl.history.log_chunks import RECORD, WHOLE, lines, read_chunk
 from kafka_ctl.history.log_folders import Paths, copies, log_files
 from kafka_ctl.history.log_import import clock, list_chunks
 from kafka_ctl.history.unpacking import NAMES, Unreadable
@@ -106,11 +106,8 @@ def replay(logs: Paths, begin: Moment | None = None, end: Moment | None = None) 
     folder without such files, where no line is understood, and for more than `MANY` records.
     """
     span = Span(begin, end)
-    chunks: dict[str, Chunk] = {}
     files = list(log_files(logs))
-    for chunk in list_chunks("logs", files):
-        whole = chunks.get(chunk.file, chunk)
-        chunks[chunk.file] = whole._replace(stop=max(whole.stop, chunk.stop))
+    chunks = {chunk.file: chunk for chunk in list_chunks("logs", files, cut=False)}
     base = _base(chunks)
     found: list[tuple[tuple[object, ...], tuple[object, ...]]] = []
     missing: list[str] = []

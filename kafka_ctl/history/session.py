@@ -12,6 +12,7 @@ import atexit
 import importlib.util
 import logging
 import os
+import pickle
 import re
 import shlex
 import shutil
@@ -21,18 +22,20 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, unavailable
 from kafka_ctl.extras import needed_for
 from kafka_ctl.writing import in_temporary_folder, temporary_folder
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
 START_SECONDS = 120
 """The longest start of Java before it is reported as failed."""
 
@@ -317,6 +320,32 @@ def failing(what: str) -> Iterator[None]:
         causes = re.findall(r"^Caused by: (.+)", str(problem), re.MULTILINE)
         message = causes[-1] if causes else next(iter(str(problem).strip().splitlines()), type(problem).__name__)
         raise Unavailable(f"{what} failed in Spark: {message[:500]}") from None
+
+
+def in_tasks(spark: SparkSession, what: str, work: Callable[[int], T], count: int, tasks: int) -> list[T]:
+    """The results of `work` for the numbers below `count`, in order, made by so many tasks.
+
+    Raises BadInput or Unavailable as `work` does for the lowest number, and not as Java's stack traces.
+    """
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for n in batch.column("id").to_pylist():
+                try:
+                    found: object = work(n)
+                except KafkaCtlError as problem:
+                    found = (Unavailable if isinstance(problem, Unavailable) else BadInput)(str(problem))
+                yield pa.RecordBatch.from_pydict({"n": [n], "found": [pickle.dumps(found)]})
+
+    ship_package(spark)
+    with failing(what):
+        rows = spark.range(0, count, 1, tasks).mapInArrow(run, "n long, found binary").collect()
+    results = [pickle.loads(row.found) for row in sorted(rows)]
+    if problem := next((found for found in results if isinstance(found, KafkaCtlError)), None):
+        raise problem
+    return results
 
 
 PACKAGE = Path(__file__).parents[1]

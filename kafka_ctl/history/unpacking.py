@@ -12,7 +12,7 @@ import io
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import chain
 from typing import IO
@@ -138,30 +138,19 @@ def _plain(raw: pa.NativeFile, start: int, size: int) -> Iterator[bytes]:
 
 def _unpacked(raw: pa.NativeFile, head: bytes, opened: ExitStack) -> Iterator[bytes]:
     """The bytes in a packed file; those of an encoded one as they are."""
-    kind = form(head)
+    kind, stream = form(head), raw
     if kind == "zip":
         yield from _zipped(raw, opened)
         return
     if kind in ("zstd", "lz4"):
         stream = opened.enter_context(pa.CompressedInputStream(raw, kind))
     elif kind in MAGIC:
-        stream = opened.enter_context(_standard(kind)(raw))
-    else:
-        stream = raw
+        try:
+            stream = opened.enter_context(importlib.import_module(kind).open(raw))
+        except ImportError as missing:  # some Pythons are built without one
+            raise Unreadable(f"this Python cannot unpack it: {missing}") from None
     while block := _read(stream, SMALL):
         yield block
-
-
-def _standard(kind: str) -> Callable[[pa.NativeFile], IO[bytes]]:
-    """The class of the standard library that unpacks this; some Pythons are built without one."""
-    try:
-        module = importlib.import_module(kind)
-    except ImportError as missing:
-        raise Unreadable(f"this Python cannot unpack it: {missing}") from None
-    if kind == "gzip":
-        return lambda raw: module.GzipFile(fileobj=raw)
-    made: Callable[[pa.NativeFile], IO[bytes]] = module.BZ2File if kind == "bz2" else module.LZMAFile
-    return made
 
 
 def _zipped(raw: pa.NativeFile, opened: ExitStack) -> Iterator[bytes]:

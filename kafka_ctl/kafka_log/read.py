@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from kafka_ctl.generation import GENERATIONS
@@ -20,7 +21,6 @@ from kafka_ctl.kafka_log.records import Columns, Reading, message, partition_mov
 from kafka_ctl.kafka_log.templates import (
     NUMBERS,
     PARTITION,
-    REQUESTS,
     Text,
     Value,
     capital,
@@ -91,37 +91,36 @@ Rule: TypeAlias = tuple[Callable[[str], re.Match[str] | None], Reader]
 """A reader that finds a form in a sentence, and one that makes columns of it."""
 
 
-class Rules:
-    """The rules of one log by the first word of a message; those under "" are for messages that begin with a value.
+@functools.cache
+def _rules(file: str, word: str) -> list[Rule]:
+    """The rules of a log for messages that begin with this word, in the order in which they are to be tried.
 
-    Templates are tried before the patterns of other releases; they are compiled when their first word is first met.
+    Those under "" are for messages that begin with a value. They are compiled when their word is first met.
     """
+    return [(re.compile(pattern, re.DOTALL).match, read) for pattern, read in _patterns(file).get(word, {}).items()]
 
-    def __init__(self, file: str, others: Iterable[tuple[Text, Reading]], forms: Iterable[tuple[str, Reader]]) -> None:
-        lines = [
-            line for name in reversed(GENERATIONS) for known in templates_of(name).templates.values() for line in known
-        ]
-        texts = [(line.text, reading(line.name)) for line in lines if line.component.file == file]
-        self._texts: dict[str, list[tuple[Text, Reading]]] = {}
-        self._forms: dict[str, list[tuple[str, Reader]]] = {}
-        self._made: dict[str, list[Rule]] = {}
-        for text, read in (*texts, *others):
-            self._texts.setdefault(first_word(text.sentence), []).append((text, read))
-        for pattern, reader in forms:
-            first = FIRST.match(pattern)
-            for word in first[1].split("|") if first else ("",):
-                self._forms.setdefault(word, []).append((pattern, reader))
 
-    def of(self, word: str) -> list[Rule]:
-        """The rules for messages that begin with this word, in the order in which they are to be tried."""
-        made = self._made.get(word)
-        if made is None:
-            texts = {text.source[0]: (text, read) for text, read in reversed(self._texts.get(word, []))}
-            made = [(text.pattern.fullmatch, _reader(text, read)) for text, read in texts.values()]
-            made.reverse()
-            made += [(re.compile(form, re.DOTALL).match, read) for form, read in self._forms.get(word, [])]
-            self._made[word] = made
-        return made
+@functools.cache
+def _patterns(file: str) -> dict[str, dict[str, Reader]]:
+    """The patterns of `state-change.log` or of `controller.log` by the first word of a message, templates first."""
+    found: dict[str, dict[str, Reader]] = {}
+    for text, read in _texts(file):
+        found.setdefault(first_word(text.sentence), {}).setdefault(rf"{text.source[0]}\Z", _reader(text, read))
+    for pattern, reader in _forms() if file == "state-change" else ():
+        first = FIRST.match(pattern)
+        for word in first[1].split("|") if first else ("",):
+            found.setdefault(word, {})[pattern] = reader
+    return found
+
+
+def _texts(file: str) -> Iterator[tuple[Text, Reading]]:
+    """The texts of a log, the newest generation's first, and what they are records of."""
+    for name in reversed(GENERATIONS):
+        for line in chain.from_iterable(templates_of(name).templates.values()):
+            if line.component.file == file:
+                yield line.text, reading(line.name)
+    for name, text in _sections()["texts"] if file == "controller" else ():
+        yield Text(text, {}), OWN.get(name) or reading(name)
 
 
 def _reader(text: Text, reading: Reading) -> Reader:
@@ -141,14 +140,6 @@ def first_word(sentence: str) -> str:
     return first[0] if first else ""
 
 
-@functools.cache
-def _rules(file: str) -> Rules:
-    """The sentences of `state-change.log` or of `controller.log`."""
-    if file == "state-change":
-        return Rules(file, (), forms())
-    return Rules(file, texts(), ())
-
-
 def parse_line(text: str) -> LogLine | None:
     """The record of one line; None for a line that does not begin a log entry, as in a stack trace."""
     head = HEAD.match(text)
@@ -161,21 +152,21 @@ def read_message(time: int, level: str, logger: str, message: str) -> LogLine:
     columns: Columns = {**NOTHING, "time": time, "level": level, "logger": logger}
     message = _who(message, columns)
     sentence = capital(message)
-    for match, read in _rules("state-change" if logger == STATE_CHANGE else "controller").of(first_word(sentence)):
+    for match, read in _rules("state-change" if logger == STATE_CHANGE else "controller", first_word(sentence)):
         if (found := match(sentence)) is None:
             continue
         try:
             line = LogLine._make((columns | read(found)).values())
         except (ValueError, IndexError):  # damaged: `isr=[3,,4]`, a number of thousands of digits
             break
-        if not _fits(line):
+        if not fits(line):
             break
         return line._replace(detail=message) if line.action == "says" else line
     line = LogLine._make(columns.values())
-    return (line if _fits(line) else LogLine(time, level, logger))._replace(detail=message)
+    return (line if fits(line) else LogLine(time, level, logger))._replace(detail=message)
 
 
-def _fits(line: LogLine) -> bool:
+def fits(line: LogLine) -> bool:
     """True if the numbers fit Kafka's 32 bits."""
     named = (line.partition, line.broker, line.leader, line.leader_epoch, line.zk_version, line.controller_epoch)
     for number in (*named, *(line.isr or ()), *(line.replicas or ())):
@@ -265,12 +256,6 @@ def _sections() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def texts() -> Iterator[tuple[Text, Reading]]:
-    """The texts and what they are records of."""
-    for name, text in _sections()["texts"]:
-        yield Text(text, {}), OWN.get(name) or reading(name)
-
-
 # The lines of other releases: state-change.log, the controllers
 
 TP = rf"(?P<tp>{PARTITION.pattern})"
@@ -282,18 +267,19 @@ SHORT = {"NotExists": NON_EXISTENT, "New": NEW, "Online": ONLINE, "Offline": OFF
 OFFLINE_REPLICAS = re.compile(r"offlineReplicas=\[([\d, ]*)\]")
 
 
-def _decided(kind: str, action: str, error: str | None, found: re.Match[str]) -> Columns:
+def _decided(kind: str, action: str, error: str, found: re.Match[str]) -> Columns:
     """A controller's transition, election or error: the columns that the pattern's groups are named after."""
     groups = {name: text for name, text in found.groupdict().items() if text}
-    columns: Columns = {"kind": kind, "action": action, **_subject(groups), **_state(groups.get("state", ""))}
-    columns |= {name: int(groups[name]) for name in ("leader", "broker") if name in groups}
+    columns: Columns = {"kind": kind, "action": action, **_columns(groups)}
     if "replicas" in groups:
         columns["replicas"] = _ids(groups["replicas"])
     moves = {name: SHORT.get(groups[name], groups[name]) for name in ("source", "target") if name in groups}
     if action == "move":
         name_of = partition_move if kind == "partition" else replica_move
         columns["action"] = name_of(moves.get("source"), moves["target"])
-    if error := groups.get("error", error):
+    if "api" in groups:
+        columns["action"] = groups["api"]
+    if (error := groups.get("error", error)) != "-":
         columns["error"] = error
     if "correlation" in groups:
         columns["detail"] = details.write(correlation_id=groups["correlation"])
@@ -302,43 +288,27 @@ def _decided(kind: str, action: str, error: str | None, found: re.Match[str]) ->
     return columns | moves
 
 
-def _leader_and_isr(found: re.Match[str]) -> Columns:
-    new = {"detail": "is_new"} if "isNew=true" in (found["state"] or "") else {}
-    return _decided("request", "LeaderAndIsr", None, found) | new
-
-
 def _update_metadata(found: re.Match[str]) -> Columns:
-    receivers = [int(id) for id in NUMBERS.findall(found["brokers"])]
+    receivers = _ids(found["brokers"])
     alone: Columns = {} if found["several"] else {"broker": receivers[0]}
     brokers = sorted(receivers) if found["several"] else receivers[:1]
     gone = OFFLINE_REPLICAS.search(found["state"] or "")
     detail = details.write(brokers=details.listed(brokers), offline=gone[1].replace(" ", "") or None if gone else None)
-    return _decided("request", "UpdateMetadata", None, found) | alone | {"detail": detail}
+    return _decided("request", "UpdateMetadata", "-", found) | alone | {"detail": detail}
 
 
 def _sent(action: str, found: re.Match[str]) -> Columns:
     """A request as it goes out, with so many partitions."""
-    groups = found.groupdict()
-    brokers = sorted(map(int, NUMBERS.findall(groups["brokers"]))) if groups.get("brokers") else None
-    count = int(groups["n"]) + int(groups.get("m") or 0)
-    to = None if brokers is None else details.listed(brokers)
-    detail = details.write(partitions=count, delete=groups.get("delete") or None, brokers=to)
-    broker: Columns = {"broker": int(groups["broker"])} if groups.get("broker") else {}
-    return {"kind": "request", "action": action, "target": "sent", "detail": detail, **broker}
-
-
-def _old_response(found: re.Match[str]) -> Columns:
-    """0.8.2's: `LeaderAndIsrResponse(7,Map(...),0)`."""
-    code = found["code"]
-    error = {"error": None if code in (None, "0") else code}
-    return _decided("response", REQUESTS.get(found["api"], found["api"]), None, found) | error
+    groups = {name: text for name, text in found.groupdict().items() if text}
+    brokers = details.listed(sorted(_ids(groups["brokers"]))) if "brokers" in groups else None
+    count = int(groups["n"]) + int(groups.get("m", 0))
+    detail = details.write(partitions=count, delete=groups.get("delete"), brokers=brokers)
+    return {"kind": "request", "action": action, "target": "sent", "detail": detail, **_columns(groups)}
 
 
 def _reassignment_sent(found: re.Match[str]) -> Columns:
-    lists = {name: found[name] for name in ("replicas", "adding", "removing")}
     fields: dict[str, Value] = {"partition": partitions(found["partition"])[0], **_state(found["state"])}
-    fields.pop("controller_epoch", None)
-    fields |= {name: [int(id) for id in NUMBERS.findall(text)] for name, text in lists.items()}
+    fields |= {name: _ids(found[name]) for name in ("replicas", "adding", "removing")}
     return message("reassignment_told").make(fields)
 
 
@@ -359,16 +329,13 @@ REASONS = (
     (re.compile(r"unavailable|cannot be found in live"), "LEADER_NOT_AVAILABLE"),
 )
 """The trace's errors, by the reasons that sentences give."""
-_INTEGERS = {"leader": "leader", "leader_epoch": "leader_epoch", "epoch": "controller_epoch", "partition": "partition"}
 
 
 def _done(action: str, found: re.Match[str]) -> Columns:
     groups = {name: text for name, text in found.groupdict().items() if text}
     if action == "says":
-        return {"action": action, **_subject(groups)}
-    columns: Columns = {"action": action.rstrip("!"), "kind": "broker"}
-    columns |= {column: int(groups[name]) for name, column in _INTEGERS.items() if name in groups}
-    columns |= _state(groups.get("state", "")) | _subject(groups)
+        return {"action": action, **_columns(groups)}
+    columns: Columns = {"action": action.rstrip("!"), "kind": "broker", **_columns(groups)}
     if "topic" in groups:
         columns["topic"] = groups["topic"]
     if verb := groups.get("verb", "").lower():
@@ -377,21 +344,13 @@ def _done(action: str, found: re.Match[str]) -> Columns:
     if action == "starts":
         columns |= _starts(why)
     if "broker" in groups:
-        columns |= {"actor": f"broker-{groups['broker']}", "broker": int(groups["broker"])}
+        columns["actor"] = f"broker-{groups['broker']}"
     flags = details.write("delete" * (groups.get("delete") == "true"), why.strip())
     count = details.write(partitions=groups.get("n"))
     columns["detail"] = " ".join(filter(None, (count, flags))) or columns.get("detail")
     if action.endswith("!"):
         columns["error"] = next((error for reason, error in REASONS if reason.search(why)), "Refused")
     return columns
-
-
-def _subject(groups: dict[str, str]) -> Columns:
-    """The partition that a line is about, if it names one."""
-    if "tp" not in groups:
-        return {}
-    topic, partition = topic_partition(groups["tp"])
-    return {"topic": topic, "partition": partition}
 
 
 def _starts(text: str) -> Columns:
@@ -402,6 +361,11 @@ def _starts(text: str) -> Columns:
 
 
 # Any print of a partition's state
+
+INTEGERS = {"leader": "leader", "leader_epoch": "leader_epoch", "epoch": "controller_epoch"} | {
+    name: name for name in ("partition", "broker")
+}
+"""The groups of patterns that are numbers, and their columns."""
 
 STATE_NUMBERS = {
     "leader": re.compile(r'\b[Ll]eader"?[:=]"?(-?\d+)'),
@@ -422,7 +386,7 @@ def _ids(text: str) -> tuple[int, ...]:
 
 
 def _state(text: str) -> Columns:
-    """Leader, ISR, epochs, version, replicas and name out of a print of a state, and whether StopReplica deletes."""
+    """Leader, ISR, epochs, version, replicas and name out of a print of a state, and a flag of the request."""
     if not text:
         return {}
     columns: Columns = {k: int(m[1]) for k, p in STATE_NUMBERS.items() if (m := p.search(text))}
@@ -431,37 +395,34 @@ def _state(text: str) -> Columns:
         columns["isr"] = tuple(int(id) for id in re.findall(r"brokerId=(\d+)", members[1]))
     if (named := NAMED.search(text)) is not None:
         columns |= {"topic": named[1], "partition": int(named[2])}
-    return columns | ({"detail": "delete"} if "deletePartition=true" in text else {})
+    flag = "delete" if "deletePartition=true" in text else "is_new" if "isNew=true" in text else None
+    return columns | ({"detail": flag} if flag else {})
 
 
-REQUESTED: dict[str, Reader] = {
-    "leader_and_isr": _leader_and_isr,
+def _columns(groups: dict[str, str]) -> Columns:
+    """The columns that groups hold: numbers, those of a state, and the partition that a line is about."""
+    columns: Columns = {column: int(groups[name]) for name, column in INTEGERS.items() if name in groups}
+    columns |= _state(groups.get("state", ""))
+    if "tp" in groups:
+        columns["topic"], columns["partition"] = topic_partition(groups["tp"])
+    return columns
+
+
+READERS: dict[str, Callable[..., Columns]] = {
+    "decided": _decided,
     "update_metadata": _update_metadata,
+    "sent": _sent,
     "reassignment_sent": _reassignment_sent,
-    "old_response": _old_response,
-    "error_received": lambda found: _decided("response", found["api"], None, found),
     "replicas_offline": _offline,
+    "brokers": _done,
 }
-"""The readers of the section `requested`."""
+"""The readers of the sections, and those that rows of the section `requested` name."""
 PARTS = {"{TP}": TP, "{MOVE}": MOVE, "{NODE}": NODE, "{FROM}": _FROM, "{ID}": _ID}
 
 
-def forms() -> Iterator[tuple[str, Reader]]:
+def _forms() -> Iterator[tuple[str, Reader]]:
     """The patterns of sentences in state-change.log and their readers; the first that matches is taken."""
-    for section, read in (("decided", _decided_by), ("requested", _requested_by), ("brokers", _done_by)):
+    for section in ("decided", "requested", "brokers"):
         for name, pattern in _sections()[section]:
-            yield re.sub(r"\{[A-Z]+\}", lambda part: PARTS[part[0]], pattern), read(name)
-
-
-def _decided_by(name: str) -> Reader:
-    kind, action, error = name.split()
-    return partial(_decided, kind, action, None if error == "-" else error)
-
-
-def _requested_by(name: str) -> Reader:
-    reader, _, action = name.partition(" ")
-    return partial(_sent, action) if action else REQUESTED[reader]
-
-
-def _done_by(action: str) -> Reader:
-    return partial(_done, action)
+            reader, *words = name.split() if section == "requested" else (section, *name.split())
+            yield re.sub(r"\{[A-Z]+\}", lambda part: PARTS[part[0]], pattern), partial(READERS[reader], *words)

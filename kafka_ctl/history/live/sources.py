@@ -121,13 +121,6 @@ class KafkaLogs(DataSource):
         return LogReader(self.options["path"], self.options["history"])
 
 
-class Piece(InputPartition):
-    """Bytes of one file that one task reads."""
-
-    def __init__(self, chunk: Chunk) -> None:
-        self.chunk = chunk
-
-
 class Known(NamedTuple):
     """A file of a log: its address, which log it is part of, how it begins, and its bytes up to the last line break."""
 
@@ -166,21 +159,20 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end
 
     def partitions(self, start: dict, end: dict) -> list[InputPartition]:
-        """One piece for each file that has grown."""
+        """One chunk for each file that has grown."""
         grown = {name: (start.get(name, {"size": 0})["size"], now["size"]) for name, now in end.items()}
         grown = {name: span for name, span in grown.items() if span[1] > span[0]}
         files = {known.identity: known.file for known in self._files()} if grown else {}
         if lost := sorted(grown.keys() - files.keys()):
             raise Unavailable(f"{self.folder}: {', '.join(lost)} was removed before it was read")
         return [
-            Piece(Chunk(self.history, files[name], *span, first=end[name]["at"] + span[0]))
+            InputPartition(Chunk(self.history, files[name], *span, first=end[name]["at"] + span[0]))
             for name, span in sorted(grown.items())
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of a piece."""
-        assert isinstance(partition, Piece)
-        parsed = self._records(partition.chunk)
+        """The records of a chunk, the value of a partition."""
+        parsed = self._records(partition.value)
         names, schema = [field.name for field in RECORD], to_arrow_schema(spark_schema())
         while some := list(islice(parsed, 10_000)):
             columns = dict(zip(names, zip(*(read.values for read in some), strict=True), strict=True))
