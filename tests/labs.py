@@ -46,6 +46,13 @@ def until_quiet(command: Callable[..., Result], *args: Any, **kwargs: Any) -> Re
     return result
 
 
+def lab_with_topic(assignment: Mapping[int, Sequence[int]], topic: str = "orders", **options: Any) -> Lab:
+    """A lab with a topic, in which all is quiet."""
+    lab = Lab(**options)
+    until_quiet(lab.create_topic, topic, assignment=assignment)
+    return lab
+
+
 def play(lab: Lab, commands: str) -> None:
     """Give commands in the words of a story, as in `play(lab, "kill 1; settle; start 1; settle")`."""
     for command in story.parse(commands.replace("; ", "\n")):

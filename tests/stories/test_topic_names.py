@@ -6,16 +6,15 @@ Kafka 0.10.2.2: common/Topic.scala; 2.0.1, 2.4.1: clients common/internals/Topic
 from __future__ import annotations
 
 import pytest
-from labs import play
+from labs import generations, play
 from prose import Prose
 from tables import tabled
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import ApiException, BadInput, UnknownName
-from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.generation import Generation
 from kafka_ctl.lab.topic_names import check_name, check_new, warning
 
-generations = pytest.mark.parametrize("generation", GENERATIONS)
 LEGAL = ("a", "A-Z", "0", "valid", "TOPIC", "nAmEs", "ar6", "VaL1d", "_0-9_.", "...", "-", "_", "x" * 249, "..a")
 OTHER = "a character other than ASCII alphanumerics, '.', '_' and '-'"
 LONG, WIDE = "x" * 250, "\U0001d4b3" * 125

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from labs import until_quiet
+from labs import generations, until_quiet
 from waiting import eventually
 from zookeepers import SHORT, kazoo_at, started
 
 from kafka_ctl import Lab
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.paths import ROOT
 from kafka_ctl.zookeeper.real.server import EmbeddedServer, four_letter_word
 
@@ -34,7 +33,7 @@ def outsider(server: EmbeddedServer) -> Iterator[KazooClient]:
 # In memory
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
+@generations
 def test_unclosed_labs_are_silent(generation: str, capfd: pytest.CaptureFixture[str]) -> None:
     """Wherever they stand: with tasks that have not begun, in the middle of anything, with a broker that is paused."""
     with Lab(generation=generation, seed=1) as lab:
