@@ -6,7 +6,7 @@ import select
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,8 +24,10 @@ PATIENCE = 60.0
 
 
 @contextmanager
-def listening(generation: str = "2.0", **options: Any) -> Iterator[Lab]:
-    """A lab of three brokers, or as many as asked for, that real clients can reach."""
+def listening(
+    generation: str = "2.0", orders: Mapping[int, Sequence[int]] | None = None, **options: Any
+) -> Iterator[Lab]:
+    """A lab of three brokers, or as many as asked for, that real clients can reach; with `orders` that topic, too."""
     brokers = options.pop("brokers", 3)
     given = options.pop("config", {})
     config = QUICK | given
@@ -33,6 +35,9 @@ def listening(generation: str = "2.0", **options: Any) -> Iterator[Lab]:
     if options.get("zookeeper", "memory") != "memory":
         config = given
     with Lab(brokers=brokers, generation=generation, wire=True, config=config, costs=costs, **options) as lab:
+        if orders is not None:
+            lab.create_topic("orders", assignment=orders)
+            lab.settle()
         yield lab
 
 

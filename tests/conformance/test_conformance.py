@@ -59,7 +59,6 @@ def test_the_front_page_has_the_numbers() -> None:
     """README says how faithful the kit is, with the numbers of `docs/fidelity.md`."""
     page = (ROOT / "docs" / "fidelity.md").read_text("utf-8")
     found = re.search(r"(\d+) recordings of (\d+) stories: (\d+) exact", page)
-    assert found is not None
     recordings, stories, exact = found.groups()
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
     assert f"{stories} stories of the tests" in readme and f"{exact} of the {recordings} recordings" in readme

@@ -39,7 +39,6 @@ def stopping(generation: str, asked: bool, closing: float) -> Iterator[Callable[
     config = {"auto.leader.rebalance.enable": False, "controlled.shutdown.enable": asked}
     with Lab(3, generation=generation, seed=1, wire=True, costs={"stop": closing}, config=config) as lab:
         until_quiet(lab.create_topic, stops.TOPIC, assignment={0: list(stops.REPLICAS)})
-        assert lab.bootstrap_servers is not None
         numbers = [int(server.rpartition(":")[2]) for server in lab.bootstrap_servers.split(",")]
         ports = dict(zip(lab.brokers, numbers, strict=True))
 

@@ -459,7 +459,5 @@ class Kit:
 @contextmanager
 def on_the_kit(generation: str) -> Iterator[Kit]:
     """A lab with the topic, whose brokers listen."""
-    with listening(generation, config=CONFIG) as lab:
-        lab.create_topic(TOPIC, assignment=ASSIGNMENT)
-        lab.settle()
+    with listening(generation, orders=ASSIGNMENT, config=CONFIG) as lab:
         yield Kit(lab)

@@ -29,17 +29,9 @@ def with_index(leader: int, isr: tuple, gone: int) -> tuple:
     return {gone: -1}.get(leader, leader), tuple(members)
 
 
-def states_as_text(records: list) -> dict:
-    return {name: str(state) for name, state in states(records).items()}
-
-
 def refused_too(records: list) -> dict:
     found = {f"{r.topic}-{r.partition}": r.target for r in records}
     return {name: state for name, state in found.items() if state != "NonExistentPartition"}
-
-
-def moves_only(records: list) -> dict:
-    return states([r for r in records if r.source])
 
 
 def with_the_gone(records: list) -> dict:
@@ -56,7 +48,7 @@ def by_leader(records: list) -> dict:
 
 RIGHT: dict[str, list[Any]] = {
     "03.2": [shrunk, with_index],
-    "03.3": [states, states_as_text],
+    "03.3": [states, lambda records: {name: str(state) for name, state in states(records).items()}],
     "03.4": [lambda lab: (lab.delete_controller(), lab.settle(), lab.start(1))],
 }
 
@@ -75,7 +67,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     ],
     "03.3": [
         (refused_too, "a move that was refused"),
-        (moves_only, "A new controller *sets* states without a move"),
+        (lambda records: states([r for r in records if r.source]), "A new controller *sets* states without a move"),
         (with_the_gone, "it is gone, its last move was to NonExistent"),
         (by_leader, "the last that happened to it is"),
         (lambda records: {}, "your answer does not have alone-0"),

@@ -26,10 +26,6 @@ def first_of_isr(assignment: tuple, isr: tuple, live: frozenset, unclean: bool) 
     return (alive[0], alive) if alive else offline_leader(assignment, isr, live, unclean)
 
 
-def last_assigned(assignment: tuple, isr: tuple, live: frozenset, unclean: bool) -> Any:
-    return offline_leader(assignment[::-1], isr, live, unclean)
-
-
 def isr_not_reduced(assignment: tuple, isr: tuple, live: frozenset, unclean: bool) -> Any:
     found = offline_leader(assignment, isr, live, unclean)
     return found and (found.leader, found.isr if found.unclean else isr)
@@ -42,10 +38,6 @@ def isr_of_the_live(assignment: tuple, isr: tuple, live: frozenset, unclean: boo
 
 def never_unclean(assignment: tuple, isr: tuple, live: frozenset, unclean: bool) -> Any:
     return offline_leader(assignment, isr, live, False)
-
-
-def dead_preferred(assignment: tuple, isr: tuple, live: frozenset, unclean: bool) -> Any:
-    return assignment[0], isr
 
 
 def raises_for_nobody(assignment: tuple, isr: tuple, live: frozenset, unclean: bool) -> Any:
@@ -79,10 +71,6 @@ def dead_leave_too(assignment: tuple, isr: tuple, live: frozenset, shutting_down
     return found and (found.leader, [r for r in found.isr if r in live])
 
 
-def head_of_isr(assignment: tuple, isr: tuple, live: frozenset, shutting_down: frozenset) -> Any:
-    return controlled_shutdown_leader(isr, isr, live, shutting_down)
-
-
 def out_of_sync(assignment: tuple, isr: tuple, live: frozenset, shutting_down: frozenset) -> Any:
     staying = [r for r in assignment if r in live and r not in shutting_down]
     return (staying[0], [r for r in isr if r not in shutting_down]) if staying else None
@@ -113,11 +101,11 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "05.2": [
         (first_live, "not in the ISR (1,), and unclean election is not allowed"),
         (first_of_isr, "You took the ISR's order: broker 3"),
-        (last_assigned, "You took another order: broker 3"),
+        (lambda assignment, *rest: offline_leader(assignment[::-1], *rest), "You took another order: broker 3"),
         (isr_not_reduced, "the replica machine has to write the ISR a second time"),
         (isr_of_the_live, "the right members in another order"),
         (never_unclean, "You return no leader, though a replica may"),
-        (dead_preferred, "Broker 1 is not alive"),
+        (lambda assignment, isr, live, unclean: (assignment[0], isr), "Broker 1 is not alive"),
         (raises_for_nobody, "raised IndexError"),
         (offline_leader([1], [1], {1}), "is not a function"),
         (with_no_leader, "You return -1 as the leader. Where no broker may lead, the answer is None"),
@@ -127,7 +115,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (leaving_may_lead, "is leaving too"),
         (leaving_stays_in_isr, "it may be elected again"),
         (dead_leave_too, "which is not leaving"),
-        (head_of_isr, "KAFKA-3670"),
+        (lambda assignment, isr, *rest: controlled_shutdown_leader(isr, isr, *rest), "KAFKA-3670"),
         (lowest_id, "You took another order: broker 2. The walk goes along the assignment (3, 1, 2)"),
         (out_of_sync, "a controlled shutdown is never unclean"),
         (lambda *case: (-1, case[1]), "You return -1 as the leader. Where no broker may lead, the answer is None"),

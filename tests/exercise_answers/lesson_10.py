@@ -50,14 +50,6 @@ def wrong_modulus(brokers: list, partitions: int, replication_factor: int) -> di
     }
 
 
-def from_one(brokers: list, partitions: int, replication_factor: int) -> dict:
-    return {p + 1: ids for p, ids in assign(brokers, partitions, replication_factor).items()}
-
-
-def one_broker_first(brokers: list, partitions: int, replication_factor: int) -> dict:
-    return dict.fromkeys(range(partitions), brokers[:replication_factor])
-
-
 def generated(lab: Any) -> None:
     lab.execute_reassignment(lab.generate_reassignment(["orders"], [1, 2, 3, 4]))
 
@@ -99,10 +91,6 @@ def not_the_leaders(leader: int, others: list, rack_of: dict, wanted: int) -> li
     return (fit + [id for id in others if id not in fit])[:wanted]
 
 
-def smallest_of_each(leader: int, others: list, rack_of: dict, wanted: int) -> list:
-    return by_racks(leader, sorted(others), rack_of, wanted)
-
-
 RIGHT: dict[str, list[Any]] = {
     "10.2": [kafkas_assignment, round_by_round],
     "10.3": [by_racks, by_racks_sorted],
@@ -116,8 +104,8 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (drawn, "are the first ones taken in turn?"),
         (shifted_leader, "after broker 1 died, broker 2 leads 10"),
         (wrong_modulus, "Duplicate replica"),
-        (from_one, "numbered from 0"),
-        (one_broker_first, "broker 1 leads 30"),
+        (lambda *given: {p + 1: ids for p, ids in assign(*given).items()}, "numbered from 0"),
+        (lambda brokers, partitions, rf: dict.fromkeys(range(partitions), brokers[:rf]), "broker 1 leads 30"),
         (lambda brokers, partitions, rf: [[1, 2]], "a dictionary such as {0: [1, 2]} is expected"),
     ],
     "10.3": [
@@ -125,7 +113,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (never_twice, "so 2 brokers. When every rack"),
         (stops, "so 1 broker. When every rack"),
         (not_the_leaders, "have two copies in one rack while another rack has none"),
-        (smallest_of_each, "take the first that fits"),
+        (lambda leader, others, *rest: by_racks(leader, sorted(others), *rest), "take the first that fits"),
         (lambda leader, others, rack_of, wanted: others, "so 5 brokers."),
         (lambda leader, others, rack_of, wanted: None, "returned None; a list"),
     ],

@@ -36,10 +36,6 @@ def with_nobody(lab: Lab) -> list:
     return [*unaware(lab), *(p[:2] for p in lab.partitions() if p.leader < 0)]
 
 
-def everything(lab: Lab) -> list:
-    return [p[:2] for p in lab.partitions()]
-
-
 RIGHT: dict[str, list[Any]] = {"17.3": [unaware, by_loops]}
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "17.3": [
@@ -48,7 +44,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda lab: [], "you return []. There are more"),
         (lambda lab: [("orders", 7)], "you return [('orders', 7)]. There is no partition"),
         (with_nobody, "has no leader in ZooKeeper: that is known"),
-        (everything, "does lead orders-0"),
+        (lambda lab: [p[:2] for p in lab.partitions()], "does lead orders-0"),
         (lambda lab: [f"{p.topic}-{p.partition}" for p in lab.partitions()], "A list of pairs is asked for"),
     ]
 }

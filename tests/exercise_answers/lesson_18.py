@@ -37,17 +37,9 @@ def name_without_length(key: int, version: int, correlation: int, client: str | 
     return struct.pack(">i", len(payload)) + payload
 
 
-def none_as_empty(key: int, version: int, correlation: int, client: str | None, body: bytes) -> bytes:
-    return with_struct(key, version, correlation, client or "", body)
-
-
 def letters(key: int, version: int, correlation: int, client: str | None, body: bytes) -> bytes:
     right = with_struct(key, version, correlation, client, body)
     return right if client is None else right[:12] + len(client).to_bytes(2, "big") + right[14:]
-
-
-def version_first(key: int, version: int, correlation: int, client: str | None, body: bytes) -> bytes:
-    return with_struct(version, key, correlation, client, body)
 
 
 Listed = list[dict[str, int]]
@@ -56,10 +48,6 @@ Listed = list[dict[str, int]]
 def by_sets(known: tuple[int, int], listed: Listed, key: int) -> int | None:
     spans = {each["api_key"]: range(each["min_version"], each["max_version"] + 1) for each in listed}
     return max({*range(known[0], known[1] + 1)} & {*spans.get(key, range(0))}, default=None)
-
-
-def the_clients_highest(known: tuple[int, int], listed: Listed, key: int) -> int:
-    return known[1]
 
 
 def the_brokers_highest(known: tuple[int, int], listed: Listed, key: int) -> int | None:
@@ -101,16 +89,16 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (little_endian, "Invalid receive (size = 268435456"),
         (lambda *given: with_struct(*given)[4:], "the length is missing"),
         (name_without_length, "takes 6331 = 25,393"),
-        (none_as_empty, "none is -1"),
+        (lambda *given: with_struct(*given[:3], given[3] or "", given[4]), "none is -1"),
         (letters, "It counts bytes"),
-        (version_first, "request_api_key is 0001"),
+        (lambda key, version, *rest: with_struct(version, key, *rest), "request_api_key is 0001"),
         (lambda *given: with_struct(*given).hex(), "bytes are asked for"),
         (lambda *given: with_struct(*given[:4], b""), "the body is missing"),
         (lambda *given: with_struct(*given) + b"\0", "1 byte follows the request; the broker takes it"),
         (lambda *given: with_struct(*given) + b"\0\0", "2 bytes follow the request; the broker takes them"),
     ],
     "18.3": [
-        (the_clients_highest, "and closes the connection"),
+        (lambda known, listed, key: known[1], "and closes the connection"),
         (the_brokers_highest, "the client cannot write that version"),
         (lower_of_both, "cannot write that version"),
         (lowest_common, "and a newer one, too"),

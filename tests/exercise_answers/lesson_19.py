@@ -45,14 +45,6 @@ def by_loops(answer: dict[str, Any], topic: str, partition: int) -> str | None:
     return None
 
 
-def to_the_controller(answer: dict[str, Any], topic: str, partition: int) -> str:
-    return of(answer, answer["controller_id"])
-
-
-def to_the_first(answer: dict[str, Any], topic: str, partition: int) -> str:
-    return of(answer, answer["brokers"][0]["node_id"])
-
-
 def by_place(answer: dict[str, Any], topic: str, partition: int) -> str | None:
     (found,) = (each for each in answer["topics"] if each["name"] == topic)
     return of(answer, found["partitions"][partition]["leader_id"]) if found["partitions"] else None
@@ -67,17 +59,9 @@ def never_none(answer: dict[str, Any], topic: str, partition: int) -> str:
     return leader_address(answer, topic, partition) or of(answer, answer["brokers"][-1]["node_id"])
 
 
-def next_broker(answer: dict[str, Any], topic: str, partition: int) -> str:
-    return of(answer, partition % 3 + 2)
-
-
 def in_two(answer: dict[str, Any], topic: str, partition: int) -> Any:
     found = leader_address(answer, topic, partition)
     return found and tuple(found.split(":"))
-
-
-def localhost(answer: dict[str, Any], topic: str, partition: int) -> str:
-    return "localhost:9092"
 
 
 def first_replica(answer: dict[str, Any], topic: str, partition: int) -> str | None:
@@ -117,15 +101,15 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         ),
     ],
     "19.3": [
-        (to_the_controller, "That is the controller"),
-        (to_the_first, "stands first in the list"),
+        (lambda answer, topic, partition: of(answer, answer["controller_id"]), "That is the controller"),
+        (lambda answer, topic, partition: of(answer, answer["brokers"][0]["node_id"]), "stands first in the list"),
         (by_place, "its place in the list"),
         (one_leader_id, "a client needs host and port"),
         (never_none, "answer None"),
-        (next_broker, "That is broker 2, not 1"),
+        (lambda answer, topic, partition: of(answer, partition % 3 + 2), "That is broker 2, not 1"),
         (first_replica, 'In the story "a leader that is not the first replica": for orders-0'),
         (in_two, "An address is one text, such as 127.0.0.1:9091"),
-        (localhost, "No broker listens there"),
+        (lambda answer, topic, partition: "localhost:9092", "No broker listens there"),
         (of_a_topic_with_partitions, "partition)`); it was asked with 'nothing', 0."),
         (of_a_topic_with_partitions, "raised StopIteration (in `next(each for each in found if"),
     ],

@@ -25,7 +25,6 @@ from kafka_ctl import Lab, TopicPartition, Trace
 from kafka_ctl.cli import commands as cli
 from kafka_ctl.cli import demo
 from kafka_ctl.errors import Unavailable
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.paths import ROOT
 from kafka_ctl.trace import Record
 
@@ -355,7 +354,6 @@ def test_outages_are_measured_from_records() -> None:
     assert demo.outages(trace, 1, [a, b, c]) == {a: 15, b: 0, c: float("inf")}
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("acts", [True, False])
 def test_a_broker_that_leads_again_ends_its_own_outage(generation: str, acts: bool) -> None:
     """Restarted so fast that a new controller never saw it gone, a broker is told again that it leads."""

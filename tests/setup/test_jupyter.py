@@ -61,7 +61,6 @@ def test_ending_the_command_ends_the_lab(tmp_path: Path) -> None:
     write_notebook(tmp_path / "one.ipynb", "1")
     code = f"from kafka_ctl.jupyter.launch import *; open_lab('one.ipynb', browser=False, root=Path({str(tmp_path)!r}))"
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
     address = next(line.strip() for line in process.stdout if "http" in line)
     assert "/lab/tree/one.ipynb?token=" in address
     process.send_signal(signal.SIGTERM)

@@ -22,7 +22,7 @@ from history_plain import (
     same,
 )
 from history_plain_controllers import equals_plain
-from labs import play, until_quiet
+from labs import lab_of, play, until_quiet
 from prose import Prose, source
 from pyspark.sql import DataFrame
 
@@ -277,8 +277,7 @@ def test_costs_of_departures_equal_the_plain_computation(clusters: dict[str, Tra
 
 def test_good_order_against_a_crash() -> None:
     """The same broker, the same partitions: nothing lost, and six seconds each."""
-    with Lab(brokers=3, seed=6, costs={"zookeeper_tick": 0}) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [1, 3], 2: [2, 3]})
+    with lab_of("orders", {0: [1, 2], 1: [1, 3], 2: [2, 3]}, brokers=3, seed=6, costs={"zookeeper_tick": 0}) as lab:
         lab.shutdown(1)
         lab.start(1)
         lab.run_for(30)
@@ -339,13 +338,12 @@ def test_failover_takes_longer_with_more_partitions() -> None:
     for partitions in (10, 200):
         with Lab(brokers=3, seed=2, costs={"zookeeper_tick": 0}) as lab:
             until_quiet(lab.create_topic, "orders", partitions, 2)
-            controller = lab.controller
-            assert controller is not None
-            until_quiet(lab.kill, controller.id)
+            controller = lab.controller.id
+            until_quiet(lab.kill, controller)
             rows[partitions] = questions.failover_time(lab.trace).orderBy("elected_ms").collect()[-1]
     small, large = rows[10], rows[200]
     assert (small.partitions, large.partitions) == (10, 200)
-    assert (small.epoch, small.previous) == (2, controller.id)
+    assert (small.epoch, small.previous) == (2, controller)
     assert large.reading_ms > small.reading_ms
     assert all(5900 < row.detection_ms < 6100 for row in rows.values())
     stages = ("taking_over_ms", "reading_ms", "replica_ms", "partition_ms")
@@ -382,13 +380,11 @@ def test_amplification_equals_the_plain_computation(clusters: dict[str, Trace], 
 
 def test_one_broker_failure_and_what_is_reported() -> None:
     """With three brokers: the two that live hear of it."""
-    with Lab(brokers=3, seed=8) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [2, 3]})
-        controller = lab.controller
-        assert controller is not None
+    with lab_of("orders", {0: [1, 2], 1: [2, 3]}, brokers=3, seed=8) as lab:
+        controller = lab.controller.id
         before = len(lab.trace)
-        until_quiet(lab.kill, next(id for id in (1, 2, 3) if id != controller.id))
-        logged = [r for r in lab.trace[before:] if r.kind == "request" and r.actor == f"controller-{controller.id}"]
+        until_quiet(lab.kill, next(id for id in (1, 2, 3) if id != controller))
+        logged = [r for r in lab.trace[before:] if r.kind == "request" and r.actor == f"controller-{controller}"]
         (row,) = questions.request_amplification(lab.trace[before:]).where("event = 'BrokerChange'").collect()
     assert row.events == 1
     assert row.requests == sum(r.target == "sent" and r.cause == logged[0].cause for r in logged) > 1

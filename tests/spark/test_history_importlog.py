@@ -336,9 +336,7 @@ def test_a_crash_in_the_logs_of_a_lab(tmp_path: Path) -> None:
     """The interval and its cause, to the millisecond that logs have."""
     with Lab(brokers=3, seed=2) as lab:
         until_quiet(lab.create_topic, "orders", partitions=3, replication_factor=2)
-        controller = lab.controller
-        assert controller is not None
-        victim = next(id for id in lab.brokers if id != controller.id)
+        victim = next(id for id in lab.brokers if id != lab.controller.id)
         until_quiet(lab.kill, victim)
         exact = questions.unavailability(lab.trace).where("leader IS NOT NULL").collect()
         for name in ("state-change", "controller"):
@@ -356,9 +354,7 @@ def test_logs_without_moves_to_offline_have_the_same_intervals(tmp_path: Path) -
     with Lab(brokers=3, seed=2, generation="2.4") as lab:
         until_quiet(lab.create_topic, "orders", partitions=3, replication_factor=2)
         lab.run_for(3600)
-        controller = lab.controller
-        assert controller is not None
-        until_quiet(lab.kill, next(id for id in lab.brokers if id != controller.id))
+        until_quiet(lab.kill, next(id for id in lab.brokers if id != lab.controller.id))
         texts = {name: lab.trace.kafka_log(name) for name in ("state-change", "controller")}
     begun = []
     for level in ("trace", "info"):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from history_plain import BUSY, GONE, NEW, ONLINE, Run, dicts, frames, plain_lives, wiped
 from history_plain_controllers import PLAIN, equals_plain
-from labs import until_quiet
+from labs import lab_of, until_quiet
 from pyspark.sql import DataFrame
 
 from kafka_ctl import Lab, Trace
@@ -147,11 +147,10 @@ def story(generation: str, seed: int) -> Trace:
         until_quiet(lab.kill, 4)
         lab.delete_topic("stays")
         lab.run_for(5)
-        controller = lab.controller
-        assert controller is not None
-        lab.kill(controller.id)
+        controller = lab.controller.id
+        lab.kill(controller)
         lab.run_for(60)
-        lab.start(controller.id)
+        lab.start(controller)
         lab.run_for(60)
         until_quiet(lab.elect_preferred)
         return lab.trace
@@ -257,16 +256,14 @@ def test_what_administrators_asked_for(generation: str, records: DataFrame) -> N
 
 def test_a_reassignment_of_2_4_is_followed_to_its_end() -> None:
     """Replaced by another one, resumed by another controller, cancelled, and a mere change of the order."""
-    with Lab(brokers=5, seed=3, generation="2.4", config=EVERYTHING) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2], 1: [2, 3]})
+    with lab_of("orders", {0: [1, 2], 1: [2, 3]}, brokers=5, seed=3, generation="2.4", config=EVERYTHING) as lab:
         lab.reassign({("orders", 0): [1, 5], ("orders", 1): [3, 2]})
         lab.run_for(0.05)
         lab.reassign({("orders", 0): [2, 5]})
         lab.run_for(0.02)
         until_quiet(lab.kill, 5)
-        controller = lab.controller
-        assert controller is not None
-        lab.kill(controller.id)
+        controller = lab.controller.id
+        lab.kill(controller)
         lab.run_for(60)
         stuck = dicts(questions.reassignments(lab.trace).where("partition = 0"), "replicas", "tries", "end_ms")
         lab.start(5)

@@ -62,7 +62,6 @@ def test_one_session_on_loopback_that_ends_with_its_kernel() -> None:
         text=True,
     )
     try:
-        assert kernel.stdout is not None
         pid, total, *settings = kernel.stdout.readline().split()
         assert (total, settings) == ("3", ["local[1]", "UTC"])
         loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
@@ -70,7 +69,6 @@ def test_one_session_on_loopback_that_ends_with_its_kernel() -> None:
         assert listening(int(pid)) <= loopback
         kernel.send_signal(signal.SIGKILL)
         assert eventually(lambda: not alive(int(pid)))
-        assert kernel.stderr is not None
         assert kernel.stderr.read() == ""
     finally:
         kernel.kill()
@@ -101,7 +99,6 @@ def test_nothing_temporary_stays_and_nobody_else_reads_it(tmp_path: Path, ended:
     environment = os.environ | {"TMPDIR": str(tmp_path), "JDK_JAVA_OPTIONS": SHORT_LIVED}
     kernel = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
-        assert kernel.stdout is not None
         assert kernel.stdout.readline() == "here\n"
         if ended != "exit":
             assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o700}
@@ -164,7 +161,6 @@ def test_a_stopped_session_starts_again() -> None:
     session.stop()
     assert java.poll() is not None
     assert session.spark().range(2).count() == 2
-    assert session.java is not None
     session.java.kill()
     session.java.wait()
     assert session.spark().range(4).count() == 4

@@ -83,7 +83,6 @@ def test_who_leads_and_who_is_missing_is_what_the_lab_says() -> None:
         (p.topic, p.partition): sorted({*p.replicas} - {*p.isr}) for p in partitions if {*p.replicas} - {*p.isr}
     }
     assert any(missing.values())
-    assert controller is not None
     assert [*Controllers().rows(trace)][-1][2:] == ("ready", *controller)
 
 
@@ -176,7 +175,6 @@ def test_killed_in_the_middle_of_a_batch(trace: Trace, tmp_path: Path) -> None:
     )
     java = 0
     try:
-        assert child.stdout is not None
         java = int(child.stdout.readline())
         live.grow(trace[: len(trace) // 2], folder)
         assert eventually((out / "_checkpoint/offsets/1").exists, 120)

@@ -22,7 +22,6 @@ def two_topics_made(generation: str) -> Lab:
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_events_wait_while_another_is_worked_on(generation: str) -> None:
     with two_topics_made(generation) as lab:
-        assert lab.controller is not None
         busy = lab.metrics(lab.controller.id)
         assert busy["ControllerState"] == STATES.index("TopicChange")
         assert busy["EventQueueSize"] == 1
@@ -40,7 +39,6 @@ def test_events_wait_while_another_is_worked_on(generation: str) -> None:
 @pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_a_failure_is_timed_as_leader_election(generation: str) -> None:
     with Lab(brokers=3, generation=generation, seed=7) as lab:
-        assert lab.controller is not None
         victim = next(id for id in lab.brokers if id != lab.controller.id)
         before = lab.metrics(lab.controller.id)["LeaderElectionRateAndTimeMs"]
         until_quiet(lab.kill, victim)
@@ -79,7 +77,6 @@ def test_figures_and_refusals() -> None:
 def test_a_new_process_begins_anew() -> None:
     """What waited in the queue of a process that died waits no more, and its timers are gone."""
     with two_topics_made("2.0") as lab:
-        assert lab.controller is not None
         first = lab.controller.id
         lab.kill(first)
         down = lab.metrics(first)

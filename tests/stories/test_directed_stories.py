@@ -12,7 +12,6 @@ import pytest
 from labs import acting, process_of, settled, until_quiet
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.invariants import Violation
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.latencies import Costs
@@ -46,7 +45,6 @@ def conflicts(lab: Lab, since: int) -> int:
 # What the controller writes
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("occasion", OCCASIONS)
 def test_a_lost_answer_leaves_nothing_half_done(generation: str, occasion: str) -> None:
     """The same partitions, the same states in the controller's machines, and every broker knows."""
@@ -83,7 +81,6 @@ def test_a_shrink_whose_answer_is_lost_is_tried_again(generation: str) -> None:
         assert lab.violations == ()
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("dead", [2, 3])
 def test_somebody_else_writes_between_the_read_and_the_write(generation: str, dead: int) -> None:
     """ZooKeeper is slow for the controller; a foreign write of the same state comes at each of many moments."""
@@ -104,7 +101,6 @@ def test_somebody_else_writes_between_the_read_and_the_write(generation: str, de
     assert met >= 2
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("applied", [False, True])
 def test_an_election_whose_answer_is_lost(generation: str, applied: bool) -> None:
     """Whoever has won finds itself in `/controller`, or the next one wins; the epoch is that of who acts."""
@@ -162,7 +158,6 @@ def joined(generation: str, back: str, moment: float) -> tuple[Violation, ...]:
         return lab.violations
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("back", ["catches up", "starts again"])
 def test_a_record_that_comes_as_a_follower_joins(generation: str, back: str) -> None:
     """At every fifth of a millisecond; a leader that does not look at a follower's log fails in half a millisecond."""

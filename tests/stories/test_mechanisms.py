@@ -12,7 +12,6 @@ from labs import until_quiet
 from kafka_ctl.explore import play as playing
 from kafka_ctl.explore.play import DOES_NOT_QUIESCE, play
 from kafka_ctl.explore.walk import busy
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.invariants import INVARIANTS, MECHANISMS
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum import EXHIBITS
@@ -48,7 +47,6 @@ def test_the_damage_of_a_deposed_controller_has_its_ticket() -> None:
         assert {v.invariant for v in lab.violations} == {"I8", "I14", "I18"}
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_the_answer_to_a_creation_is_lost(generation: str) -> None:
     """The controller asks again, takes the znode for another's, and its partition stays New."""
     seen = set()
@@ -62,7 +60,6 @@ def test_the_answer_to_a_creation_is_lost(generation: str) -> None:
     assert seen == {("I14", CREATED), ("I18", CREATED)}
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_what_follows_where_the_answer_to_a_creation_is_lost(generation: str) -> None:
     """Whatever happens to the partition then is explained by it."""
     occasions: dict[str, Callable[[Lab], object]] = {
@@ -153,7 +150,6 @@ def test_a_defect_is_not_taken_for_a_bug_that_has_happened_elsewhere(name: str, 
         assert any("orders-1" in v.text for v in lab.violations if not v.known)
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_controller_written_by_hand_is_no_bug_of_kafka(generation: str) -> None:
     """Who was controller resigns, and nobody competes while the znode is there: KAFKA-13407 is where it is not."""
     with Lab(brokers=3, generation=generation, seed=1) as lab:

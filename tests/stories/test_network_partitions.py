@@ -10,13 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from labs import process_of, until_quiet
 
 from kafka_ctl import Lab
-from kafka_ctl.generation import GENERATIONS
 
-generations = pytest.mark.parametrize("generation", GENERATIONS)
 CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable": False}
 TIMED_OUT, TOO_FEW = "REQUEST_TIMED_OUT", "NOT_ENOUGH_REPLICAS"
 
@@ -61,7 +58,6 @@ def whole_again(lab: Lab) -> None:
     assert lab.violations == ()
 
 
-@generations
 def test_the_first_record_needs_no_zookeeper(generation: str) -> None:
     """Brokers serve without ZooKeeper as long as no ISR must change; `min.insync.replicas` is known, too."""
     with Lab(brokers=3, generation=generation, seed=7, config=CLEAN) as lab:
@@ -77,12 +73,10 @@ def test_the_first_record_needs_no_zookeeper(generation: str) -> None:
         assert state(lab) == (1, (1, 2, 3))
 
 
-@generations
 def test_a_new_copy_waits_for_zookeeper(generation: str) -> None:
     """A broker that is cut off reads no configuration: it makes no copy until it can, and then all goes on."""
     with Lab(brokers=2, generation=generation, seed=7, config=CLEAN) as lab:
         lab.settle()
-        assert lab.controller is not None
         other = 3 - lab.controller.id
         lab.disconnect(other, "zookeeper")
         lab.create_topic("test", assignment={0: [other, lab.controller.id]})
@@ -93,7 +87,6 @@ def test_a_new_copy_waits_for_zookeeper(generation: str) -> None:
         assert lab.produce("test", 0).acknowledged
 
 
-@generations
 def test_the_leader_is_isolated(generation: str) -> None:
     """Scenario 1: the invalid leader acknowledges nothing with acks=all, the valid one does."""
     with cluster(generation, {0: [3, 2, 1]}, min_isr=1) as lab:
@@ -103,7 +96,6 @@ def test_the_leader_is_isolated(generation: str) -> None:
         whole_again(lab)
 
 
-@generations
 def test_most_brokers_lose_zookeeper(generation: str) -> None:
     """Scenario 2: three brokers without ZooKeeper cannot change the ISR, the one that has it is too few."""
     with cluster(generation, {0: [4, 3, 2, 1]}, min_isr=3) as lab:
@@ -114,7 +106,6 @@ def test_most_brokers_lose_zookeeper(generation: str) -> None:
         whole_again(lab)
 
 
-@generations
 def test_a_complete_outage(generation: str) -> None:
     """Scenario 4: nobody reaches anybody, and the quorum is lost; afterwards the cluster is healthy."""
     with cluster(generation, {0: [1, 2, 3, 4]}, min_isr=3) as lab:
@@ -124,7 +115,6 @@ def test_a_complete_outage(generation: str) -> None:
         whole_again(lab)
 
 
-@generations
 def test_two_sites(generation: str) -> None:
     """Scenario 5: the site with ZooKeeper keeps the leader, but two replicas are fewer than three."""
     with cluster(generation, {0: [1, 2, 3, 4]}, min_isr=3) as lab:
@@ -134,7 +124,6 @@ def test_two_sites(generation: str) -> None:
         whole_again(lab)
 
 
-@generations
 def test_a_leader_cut_from_its_followers(generation: str) -> None:
     """Scenario 6: where nothing is written, the ISR does not shrink since KAFKA-7152, and another can lead."""
     with cluster(generation, {0: [1, 2, 3], 1: [3, 1, 2]}, min_isr=2) as lab:
@@ -151,7 +140,6 @@ def test_a_leader_cut_from_its_followers(generation: str) -> None:
         whole_again(lab)
 
 
-@generations
 def test_the_leader_loses_zookeeper(generation: str) -> None:
     """`zookeeper-disconnect`: another leader is elected, the old one's records time out and are not kept."""
     with cluster(generation, {0: [4, 1, 2, 3]}, min_isr=3) as lab:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from labs import acting, play, process_of, settled, until_quiet
+from labs import acting, lab_of, play, process_of, settled, until_quiet
 
 from kafka_ctl.brokers.disk import PATHS, Disk
 from kafka_ctl.cluster import TopicPartition
@@ -157,7 +157,6 @@ def test_who_cannot_take_over_gives_up_and_is_controller_no_more(generation: str
         lab.run_until(lambda now: bool(now.trace.slice(failed.seq, **gone)), limit=60)
         assert not process_of(lab, broker).controller.is_active
         until_quiet(lab.write_znode, "/brokers/topics/orders", good)
-        assert lab.controller is not None
         assert sum(process.controller.is_active for process in lab.world.brokers.values()) == 1
         assert acting(lab).context.epoch == lab.controller.epoch
         assert lab.partition("orders", 0).leader == 2
@@ -511,8 +510,7 @@ def test_a_future_copy_that_is_given_up_makes_room() -> None:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_broker_may_have_the_id_0(generation: str) -> None:
-    with Lab(brokers=[0, 1], generation=generation, seed=1, config=CONFIG) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [0, 1], 1: [1, 0]})
+    with lab_of("orders", {0: [0, 1], 1: [1, 0]}, brokers=[0, 1], generation=generation, seed=1, config=CONFIG) as lab:
         assert [p.leader for p in lab.partitions()] == [0, 1]
         assert set(process_of(lab, 0).hosted) == set(process_of(lab, 1).hosted)
         assert len(process_of(lab, 0).metadata) == 2

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from labs import play, until_quiet
+from labs import lab_of, play, until_quiet
 
 from kafka_ctl import BadInput, Lab, TopicPartition
 from kafka_ctl.brokers.controlled_shutdown import ShutdownReport
-from kafka_ctl.generation import GENERATIONS
 
 ORDERS = TopicPartition("orders", 0)
 
 
 def lab_with(replicas: list[int], generation: str = "2.0") -> Lab:
-    lab = Lab(brokers=3, generation=generation, seed=1, config={"controlled.shutdown.max.retries": 100})
-    until_quiet(lab.create_topic, "orders", assignment={0: replicas})
-    return lab
+    config = {"controlled.shutdown.max.retries": 100}
+    return lab_of("orders", {0: replicas}, brokers=3, generation=generation, seed=1, config=config)
 
 
 def ends(lab: Lab) -> dict[int, int]:
     return {log.broker: log.end for log in lab.log("orders", 0)}
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_follower_on_a_new_disk_copies_everything_again(generation: str) -> None:
     with lab_with([1, 2, 3], generation) as lab:
         lab.produce("orders", 0, records=5)
@@ -39,7 +36,6 @@ def test_a_follower_on_a_new_disk_copies_everything_again(generation: str) -> No
             assert again.trace.text() == lab.trace.text() == other.trace.text()
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_the_last_of_the_isr_on_a_new_disk_leads_an_empty_log(generation: str) -> None:
     """Kafka asks for the ISR, not for the log: what was acknowledged is lost, also on the replicas that had it."""
     with lab_with([1, 2], generation) as lab:

@@ -12,10 +12,9 @@ from tables import tabled
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import ApiException, BadInput, UnknownName
-from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.generation import Generation
 from kafka_ctl.lab.topic_names import check_name, check_new, warning
 
-generations = pytest.mark.parametrize("generation", GENERATIONS)
 LEGAL = ("a", "A-Z", "0", "valid", "TOPIC", "nAmEs", "ar6", "VaL1d", "_0-9_.", "...", "-", "_", "x" * 249, "..a")
 OTHER = "a character other than ASCII alphanumerics, '.', '_' and '-'"
 LONG, WIDE = "x" * 250, "\U0001d4b3" * 125
@@ -49,13 +48,11 @@ ILLEGAL = {
 }
 
 
-@generations
 @pytest.mark.parametrize("topic", LEGAL)
 def test_legal_names(generation: str, topic: str) -> None:
     check_name(topic, Generation(generation))
 
 
-@generations
 def test_illegal_names(prose: Prose, generation: str) -> None:
     with Lab(brokers=1, generation=generation, seed=1) as lab:
         for topic, texts in ILLEGAL.items():
@@ -81,7 +78,6 @@ def test_collisions(topics: list[str], new: str, listed: str) -> None:
     assert str(refused.value) == f"Topic '{new}' collides with existing topics: {listed}"
 
 
-@generations
 def test_a_topic_beside_one_that_looks_alike_in_metrics(generation: str) -> None:
     """The tool warns of the first, and refuses the second; in every generation, before anything is written."""
     with Lab(brokers=1, generation=generation, seed=1, config={"delete.topic.enable": True}) as lab:
@@ -107,7 +103,6 @@ def test_a_topic_beside_one_that_looks_alike_in_metrics(generation: str) -> None
             assert list(again.trace) == list(lab.trace)
 
 
-@generations
 def test_two_tools_at_once_can_create_both(generation: str) -> None:
     """Each looks before the other has written, as in Kafka."""
     with Lab(brokers=1, generation=generation, seed=1) as lab:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from labs import acting, until_quiet
 from prose import Prose
 
 from kafka_ctl import Lab
 from kafka_ctl.explore.play import Failure, apply
 from kafka_ctl.explore.walk import walk
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
 from kafka_ctl.museum import find
 from kafka_ctl.partition import NON_EXISTENT
@@ -33,7 +31,6 @@ def folded(model: ClusterModel) -> tuple[dict[tuple[str, int], str], dict[tuple[
     return partitions, {key: state for key, state in model.replicas.items() if state != NO_REPLICA}
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_folded_beliefs_are_those_in_memory(generation: str) -> None:
     """After every command of random walks: of brokers always, of the acting controller whenever all is quiet.
 

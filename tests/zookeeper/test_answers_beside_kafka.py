@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from labs import until_quiet
 from real_broker import asking_kafka
 from tables import text
 from wire_clients import Asking, closed_connections, eventually, fetch_of, listening
@@ -203,8 +202,7 @@ def expected(generation: str) -> list[str]:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_lab_answers(generation: str) -> None:
-    with listening(generation, brokers=1) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
+    with listening(generation, brokers=1, orders={0: [1]}) as lab:
         with Asking(lab, 1) as broker:
             assert play(generation, broker) == expected(generation)
         assert closed_connections(lab) == []

@@ -18,7 +18,6 @@ from waiting import eventually
 from zookeepers import SHORT, kazoo_at, started
 
 from kafka_ctl import Lab
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.paths import ROOT
 from kafka_ctl.zookeeper.real.server import EmbeddedServer, four_letter_word
 
@@ -34,7 +33,6 @@ def outsider(server: EmbeddedServer) -> Iterator[KazooClient]:
 # In memory
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_unclosed_labs_are_silent(generation: str, capfd: pytest.CaptureFixture[str]) -> None:
     """Wherever they stand: with tasks that have not begun, in the middle of anything, with a broker that is paused."""
     with Lab(generation=generation, seed=1) as lab:

@@ -4,7 +4,6 @@ The answers stand here as they came from real Kafka; they are compared with both
 """
 
 import pytest
-from labs import until_quiet
 from real_broker import asking_kafka
 from tables import text
 from wire_clients import Asking, closed_connections, listening
@@ -96,8 +95,7 @@ def expected(generation: str) -> list[str]:
 
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_a_lab_answers(generation: str) -> None:
-    with listening(generation) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with listening(generation, orders={0: [1, 2]}) as lab:
         with Asking(lab, 1) as broker:
             assert play(broker) == expected(generation)
         assert closed_connections(lab) == []

@@ -131,12 +131,10 @@ def test_real_kafka_is_watched_and_predicted(kafka: str) -> None:
             both = Both(cluster, watch)
             eventually(both.healthy, "a healthy cluster")
             first = watch.controller
-            assert first is not None
             assert not first.doubt
             both.compare("kill", first.id)
             cluster.start(first.id)
             second = watch.controller
-            assert second is not None
             assert second.epoch == first.epoch + 1
             for how in ("kill", "shutdown"):
                 both.compare(how, first.id)

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from labs import until_quiet
 from wire_clients import eventually, listening
 
 from kafka_ctl import BadInput, Lab, Unavailable
@@ -30,8 +29,7 @@ SENT = LeaderAndIsrRequest(1, 1, {TopicPartition("orders", 1): STATE}, (3,))
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    with listening() as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]})
+    with listening(orders={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}) as lab:
         yield lab
 
 

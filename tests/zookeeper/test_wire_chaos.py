@@ -83,7 +83,6 @@ class Producer:
             thread.start()
 
     def _listen(self) -> None:
-        assert self._process.stdout is not None
         for line in self._process.stdout:
             self.acknowledged.append(line.strip())
 

@@ -54,50 +54,43 @@ def waiting(lab: Lab, broker: int) -> int:
 
 @pytest.mark.parametrize("generation", VERSIONS)
 def test_a_fetch_waits_until_there_is_something(generation: str) -> None:
-    with listening(generation) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
-        with Asking(lab, 1) as broker:
-            broker.send("Fetch", VERSIONS[generation], **request(0))
-            assert broker.waits()
-            assert waiting(lab, 1) == 1
-            lab.settle()  # whoever waits for records does not keep the lab busy
-            lab.produce("orders", 0)
-            assert only(broker.receive())["high_watermark"] == 1
-            assert waiting(lab, 1) == 0
-            lab.settle()
-            shown = lab.metrics(1)
-            assert shown["NumDelayedOperations,delayedOperation=Fetch"] == 1  # that of follower 2
-            empty = only(broker.ask("Fetch", VERSIONS[generation], **request(1, wait=50)))
-            assert (empty["records"], empty["error_code"]) == (b"", 0)
+    with listening(generation, orders={0: [1, 2]}) as lab, Asking(lab, 1) as broker:
+        broker.send("Fetch", VERSIONS[generation], **request(0))
+        assert broker.waits()
+        assert waiting(lab, 1) == 1
+        lab.settle()  # whoever waits for records does not keep the lab busy
+        lab.produce("orders", 0)
+        assert only(broker.receive())["high_watermark"] == 1
+        assert waiting(lab, 1) == 0
+        lab.settle()
+        shown = lab.metrics(1)
+        assert shown["NumDelayedOperations,delayedOperation=Fetch"] == 1  # that of follower 2
+        empty = only(broker.ask("Fetch", VERSIONS[generation], **request(1, wait=50)))
+        assert (empty["records"], empty["error_code"]) == (b"", 0)
 
 
 def test_a_fetch_waits_for_as_many_bytes_as_it_wants() -> None:
-    with listening() as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
+    with listening(orders={0: [1]}) as lab, Asking(lab, 1) as broker:
         lab.produce("orders", 0)
-        with Asking(lab, 1) as broker:
-            size = len(only(broker.ask("Fetch", 8, **request(0)))["records"])
-            broker.send("Fetch", 8, **request(0, least=size + 1))
-            assert broker.waits()
-            lab.produce("orders", 0)
-            assert values(only(broker.receive())) == [b"1", b"2"]
+        size = len(only(broker.ask("Fetch", 8, **request(0)))["records"])
+        broker.send("Fetch", 8, **request(0, least=size + 1))
+        assert broker.waits()
+        lab.produce("orders", 0)
+        assert values(only(broker.receive())) == [b"1", b"2"]
 
 
 def test_who_waits_learns_that_the_leader_has_changed() -> None:
-    with listening() as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
-        with Asking(lab, 1) as broker:
-            broker.send("Fetch", 8, **request(0))
-            assert broker.waits()
-            until_quiet(lab.reassign, {ORDERS: [2, 1]})
-            lab.elect_preferred([ORDERS])
-            assert name_of(only(broker.receive())["error_code"]) == "NOT_LEADER_FOR_PARTITION"
+    with listening(orders={0: [1, 2]}) as lab, Asking(lab, 1) as broker:
+        broker.send("Fetch", 8, **request(0))
+        assert broker.waits()
+        until_quiet(lab.reassign, {ORDERS: [2, 1]})
+        lab.elect_preferred([ORDERS])
+        assert name_of(only(broker.receive())["error_code"]) == "NOT_LEADER_FOR_PARTITION"
 
 
 def test_a_follower_reads_to_the_end_and_raises_the_high_watermark() -> None:
     """Broker 2 stands still; a follower by hand fetches in its name."""
-    with listening() as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with listening(orders={0: [1, 2]}) as lab:
         lab.slow(2, 60)
         lab.produce("orders", 0, records=3, acks=1)
         with Asking(lab, 1) as consumer, Asking(lab, 1) as follower:
@@ -115,8 +108,7 @@ def test_a_follower_reads_to_the_end_and_raises_the_high_watermark() -> None:
 
 
 def test_a_newer_high_watermark_is_news_for_a_follower_of_2_4() -> None:
-    with listening("2.4") as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    with listening("2.4", orders={0: [1, 2, 3]}) as lab:
         for broker in (2, 3):
             lab.slow(broker, 60)
         lab.produce("orders", 0, acks=1)
@@ -132,12 +124,10 @@ def test_a_newer_high_watermark_is_news_for_a_follower_of_2_4() -> None:
     ("epoch", "error"), [(-1, None), (0, None), (1, "UNKNOWN_LEADER_EPOCH"), (-2, "FENCED_LEADER_EPOCH")]
 )
 def test_a_reader_of_2_4_names_the_leader_epoch(epoch: int, error: str | None) -> None:
-    with listening("2.4") as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
-        asked = request(0, wait=0)
-        asked["topics"][0]["partitions"][0]["current_leader_epoch"] = epoch
-        with Asking(lab, 1) as broker:
-            assert name_of(only(broker.ask("Fetch", 11, **asked))["error_code"]) == error
+    asked = request(0, wait=0)
+    asked["topics"][0]["partitions"][0]["current_leader_epoch"] = epoch
+    with listening("2.4", orders={0: [1]}) as lab, Asking(lab, 1) as broker:
+        assert name_of(only(broker.ask("Fetch", 11, **asked))["error_code"]) == error
 
 
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
@@ -146,8 +136,7 @@ def test_where_a_leader_epoch_ends(generation: str) -> None:
 
     Motive: Kafka 2.4.1, OffsetsForLeaderEpochRequestTest.scala; LeaderEpochFileCacheTest.scala
     """
-    with listening(generation) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    with listening(generation, orders={0: [1, 2, 3]}) as lab:
         lab.produce("orders", 0, records=2)
         lab.kill(1)
         eventually(lambda: lab.partition("orders", 0).leader == 2)
@@ -223,8 +212,7 @@ def ended(broker: Asking, producer: int, commits: bool, topic: str = "orders") -
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_committed_records_are_what_lies_below_the_last_stable_offset(generation: str) -> None:
     version = VERSIONS[generation]
-    with listening(generation) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with listening(generation, orders={0: [1, 2]}) as lab:
         with Asking(lab, 1) as broker, Asking(lab, 1) as reader:
 
             def seen(isolation: int) -> tuple[int, int, int]:
@@ -259,8 +247,7 @@ def test_committed_records_are_what_lies_below_the_last_stable_offset(generation
 
 
 def test_real_consumers_read_what_was_committed() -> None:
-    with listening() as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with listening(orders={0: [1, 2]}) as lab:
         with Asking(lab, 1) as broker:
             written(broker, 7, "given up")
             written(broker, 8, "kept")
@@ -285,11 +272,9 @@ def test_real_consumers_read_what_was_committed() -> None:
 def test_a_producer_cannot_end_a_transaction_itself() -> None:
     from kafka_ctl.wire.contents import marker
 
-    with listening() as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
-        with Asking(lab, 1) as broker:
-            assert produced(broker, marker(7, 0, True, 0)) == "CORRUPT_MESSAGE"
-            assert ended(broker, 1, commits=True, topic="nothing") == "UNKNOWN_TOPIC_OR_PARTITION"
+    with listening(orders={0: [1]}) as lab, Asking(lab, 1) as broker:
+        assert produced(broker, marker(7, 0, True, 0)) == "CORRUPT_MESSAGE"
+        assert ended(broker, 1, commits=True, topic="nothing") == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -144,7 +144,6 @@ def test_a_full_disk_is_named(small_disk: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(tempfile, "tempdir", str(small_disk))
     with Lab(brokers=2, zookeeper="embedded", config=SHORT) as lab:
         server = lab.zookeeper_server
-        assert server is not None
         until_quiet(lab.create_topic, "orders")
         full = fill(small_disk)
         with pytest.raises(Unavailable) as caught:

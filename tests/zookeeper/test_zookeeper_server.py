@@ -66,7 +66,6 @@ def test_it_answers_on_loopback_and_leaves_nothing(server: EmbeddedServer) -> No
     assert "version: 3.9" in four_letter_word(server.port, "srvr")
     assert "not executed" in four_letter_word(server.port, "conf"), "only three words are allowed"
     folder = server.folder
-    assert folder is not None
     assert (folder / "data").is_dir()
     assert server.start() is server, "a second start changes nothing"
     server.stop()
