@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from labs import acting, lab_of, play, process_of, settled, until_quiet
+from labs import acting, lab_with_topic, play, process_of, settled, until_quiet
 
 from kafka_ctl.brokers.disk import PATHS, Disk
 from kafka_ctl.cluster import TopicPartition
@@ -510,7 +510,9 @@ def test_a_future_copy_that_is_given_up_makes_room() -> None:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_broker_may_have_the_id_0(generation: str) -> None:
-    with lab_of("orders", {0: [0, 1], 1: [1, 0]}, brokers=[0, 1], generation=generation, seed=1, config=CONFIG) as lab:
+    with lab_with_topic(
+        "orders", {0: [0, 1], 1: [1, 0]}, brokers=[0, 1], generation=generation, seed=1, config=CONFIG
+    ) as lab:
         assert [p.leader for p in lab.partitions()] == [0, 1]
         assert set(process_of(lab, 0).hosted) == set(process_of(lab, 1).hosted)
         assert len(process_of(lab, 0).metadata) == 2

@@ -8,7 +8,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from labs import lab_of, play, process_of, until_quiet
+from labs import lab_with_topic, play, process_of, until_quiet
 
 from kafka_ctl import BadInput, Lab, TopicPartition, UnknownName
 from kafka_ctl.brokers.replication_quota import ALL, ReplicationQuota, SimpleRate, throttled_partitions
@@ -21,7 +21,7 @@ RATE, REPLICAS = "follower.replication.throttled.rate", "follower.replication.th
 
 
 def lab_of(generation: str = "2.0") -> Lab:
-    return lab_of("orders", {0: [1, 2]}, brokers=3, generation=generation, seed=1)
+    return lab_with_topic("orders", {0: [1, 2]}, brokers=3, generation=generation, seed=1)
 
 
 def seconds_of(lab: Lab, action: str, broker: int) -> list[float]:
