@@ -36,7 +36,7 @@ def settled(
     return lab
 
 
-def lab_with_topic(topic: str, assignment: Mapping[int, Sequence[int]], **options: Any) -> Lab:
+def lab_of(topic: str, assignment: Mapping[int, Sequence[int]], **options: Any) -> Lab:
     """A lab with these options that has settled with a topic."""
     lab = Lab(**options)
     until_quiet(lab.create_topic, topic, assignment=assignment)

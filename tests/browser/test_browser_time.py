@@ -6,7 +6,7 @@ from typing import Any
 
 import browser
 import pytest
-from labs import lab_with_topic, until_quiet
+from labs import lab_of, until_quiet
 
 from kafka_ctl import Lab
 from kafka_ctl.views.frames import film
@@ -19,7 +19,7 @@ COUNTED = """() => [...document.querySelectorAll('.kc .label')].map((label) => l
 @pytest.fixture(scope="module")
 def paused() -> Iterator[Lab]:
     """A request of the controller meets a broker that is paused for four seconds."""
-    with lab_with_topic("orders", {0: [2, 1], 1: [1, 2]}, brokers=3, seed=7) as lab:
+    with lab_of("orders", {0: [2, 1], 1: [1, 2]}, brokers=3, seed=7) as lab:
         lab.pause(1, seconds=4)
         until_quiet(lab.create_topic, "new", assignment={0: [1, 2]})
         yield lab

@@ -22,7 +22,7 @@ from history_plain import (
     same,
 )
 from history_plain_controllers import equals_plain
-from labs import lab_with_topic, play, until_quiet
+from labs import lab_of, play, until_quiet
 from prose import Prose, source
 from pyspark.sql import DataFrame
 
@@ -277,9 +277,7 @@ def test_costs_of_departures_equal_the_plain_computation(clusters: dict[str, Tra
 
 def test_good_order_against_a_crash() -> None:
     """The same broker, the same partitions: nothing lost, and six seconds each."""
-    with lab_with_topic(
-        "orders", {0: [1, 2], 1: [1, 3], 2: [2, 3]}, brokers=3, seed=6, costs={"zookeeper_tick": 0}
-    ) as lab:
+    with lab_of("orders", {0: [1, 2], 1: [1, 3], 2: [2, 3]}, brokers=3, seed=6, costs={"zookeeper_tick": 0}) as lab:
         lab.shutdown(1)
         lab.start(1)
         lab.run_for(30)
@@ -382,7 +380,7 @@ def test_amplification_equals_the_plain_computation(clusters: dict[str, Trace], 
 
 def test_one_broker_failure_and_what_is_reported() -> None:
     """With three brokers: the two that live hear of it."""
-    with lab_with_topic("orders", {0: [1, 2], 1: [2, 3]}, brokers=3, seed=8) as lab:
+    with lab_of("orders", {0: [1, 2], 1: [2, 3]}, brokers=3, seed=8) as lab:
         controller = lab.controller.id
         before = len(lab.trace)
         until_quiet(lab.kill, next(id for id in (1, 2, 3) if id != controller))

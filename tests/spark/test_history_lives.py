@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from history_plain import BUSY, GONE, NEW, ONLINE, Run, dicts, frames, plain_lives, wiped
 from history_plain_controllers import PLAIN, equals_plain
-from labs import lab_with_topic, until_quiet
+from labs import lab_of, until_quiet
 from pyspark.sql import DataFrame
 
 from kafka_ctl import Lab, Trace
@@ -256,9 +256,7 @@ def test_what_administrators_asked_for(generation: str, records: DataFrame) -> N
 
 def test_a_reassignment_of_2_4_is_followed_to_its_end() -> None:
     """Replaced by another one, resumed by another controller, cancelled, and a mere change of the order."""
-    with lab_with_topic(
-        "orders", {0: [1, 2], 1: [2, 3]}, brokers=5, seed=3, generation="2.4", config=EVERYTHING
-    ) as lab:
+    with lab_of("orders", {0: [1, 2], 1: [2, 3]}, brokers=5, seed=3, generation="2.4", config=EVERYTHING) as lab:
         lab.reassign({("orders", 0): [1, 5], ("orders", 1): [3, 2]})
         lab.run_for(0.05)
         lab.reassign({("orders", 0): [2, 5]})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labs import lab_with_topic
+from labs import lab_of
 from prose import Prose
 
 from kafka_ctl.cli import commands as cli
@@ -90,7 +90,7 @@ def test_the_controller_is_asked_for_leaders_where_it_answers() -> None:
 
 def test_leaders_are_asked_for_beside_other_tools() -> None:
     """An unclean election and a reassignment of one partition at the same moment: both are answered."""
-    with lab_with_topic("a", {0: [1, 2]}, brokers=3, generation="2.4", seed=1) as lab:
+    with lab_of("a", {0: [1, 2]}, brokers=3, generation="2.4", seed=1) as lab:
         answers = lab.at_once(
             ["elect_leaders unclean '[\"a-0\"]'", "reassign '{\"a-0\":[3]}'", "elect_leaders preferred"]
         )

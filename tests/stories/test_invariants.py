@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from labs import lab_with_topic, play, until_quiet
+from labs import lab_of, play, until_quiet
 from prose import Prose
 
 from kafka_ctl import BadInput, Generation, Lab
@@ -22,7 +22,7 @@ CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable"
 
 def lab_with_two(generation: str, unclean: bool = False) -> Lab:
     config = CLEAN | {"unclean.leader.election.enable": unclean}
-    return lab_with_topic("orders", {0: [1, 2]}, brokers=3, generation=generation, seed=7, config=config)
+    return lab_of("orders", {0: [1, 2]}, brokers=3, generation=generation, seed=7, config=config)
 
 
 def broken(lab: Lab) -> set[tuple[str, str | None]]:
@@ -113,7 +113,7 @@ def test_records_and_trouble_break_nothing_unknown(generation: str) -> None:
     """Random trouble for one topic while somebody produces; with 2.0 and later nothing acknowledged by all is lost."""
     rng = Random(5)
     settings = CLEAN | {"min.insync.replicas": 2}
-    with lab_with_topic(
+    with lab_of(
         "orders", {0: [1, 2, 3], 1: [2, 3, 4]}, brokers=4, generation=generation, seed=3, config=settings
     ) as lab:
         for _ in range(150):
@@ -145,7 +145,7 @@ def test_records_and_trouble_break_nothing_unknown(generation: str) -> None:
 
 def test_a_cancelled_reassignment_can_cost_the_last_copy_and_that_is_known() -> None:
     """KAFKA-14424: the replica that was being added is the only one in sync, and goes, as nobody wants it any more."""
-    with lab_with_topic("orders", {0: [1]}, brokers=3, generation="2.4", seed=7, config=CLEAN) as lab:
+    with lab_of("orders", {0: [1]}, brokers=3, generation="2.4", seed=7, config=CLEAN) as lab:
         lab.reassign({("orders", 0): [2, 3]})
         play(lab, "kill 3; settle; kill 1; settle")
         assert lab.partition("orders", 0).isr == (2,)
@@ -164,7 +164,7 @@ def test_a_broker_with_a_lost_disk_takes_no_replica_and_that_is_known(generation
     """Told that a replica is not new it refuses it, for a log of it may have been on the lost disk (KAFKA-10314)."""
 
     def moved(kind: Generation) -> list[tuple[str, str | None]]:
-        with lab_with_topic("orders", {0: [1]}, brokers=3, generation=kind) as lab:
+        with lab_of("orders", {0: [1]}, brokers=3, generation=kind) as lab:
             lab.fail_log_dir(3)
             until_quiet(lab.reassign, {("orders", 0): [3]})
             return [(v.invariant, v.known) for v in lab.violations if v.invariant == "I19"]
@@ -184,7 +184,7 @@ def test_why_a_broker_was_not_to_be_added_to_an_isr(prose: Prose) -> None:
 def test_nobody_wants_leaders_back_on_a_disk_that_failed() -> None:
     """The only copy is unreadable: however often the balance is checked, its broker cannot lead."""
     config = {"leader.imbalance.check.interval.seconds": 10}
-    with lab_with_topic("orders", {0: [1]}, brokers=2, generation="2.0", seed=1, config=config) as lab:
+    with lab_of("orders", {0: [1]}, brokers=2, generation="2.0", seed=1, config=config) as lab:
         lab.fail_log_dir(1)
         lab.run_for(60)
         assert lab.partition("orders", 0).leader == -1
@@ -206,7 +206,7 @@ def test_a_topic_without_any_partition_left_owes_nobody_its_end() -> None:
 
 def test_a_dying_topic_whose_move_is_dropped_at_failover_waits_and_that_is_known() -> None:
     """It moved, so it was not deleted; it dies, so it need not move; and nobody looks again until a broker starts."""
-    with lab_with_topic("orders", {0: [2]}, brokers=3, seed=0) as lab:
+    with lab_of("orders", {0: [2]}, brokers=3, seed=0) as lab:
         acting = lab.controller.id
         lab.at_once(["reassign '{\"orders-0\":[2,3]}' through=zookeeper", "delete_topic orders"])
         until_quiet(lab.kill, acting)
@@ -221,7 +221,7 @@ def test_a_move_to_a_broker_that_was_bounced_is_done() -> None:
     """
 
     def moved(generation: str) -> set[tuple[str, str | None]]:
-        with lab_with_topic("orders", {0: [2]}, brokers=3, generation=generation, seed=0, config=CLEAN) as lab:
+        with lab_of("orders", {0: [2]}, brokers=3, generation=generation, seed=0, config=CLEAN) as lab:
             lab.reassign({("orders", 0): [1, 3]})
             until_quiet(lab.bounce, 1)
             return {(v.invariant, v.known) for v in lab.violations if v.invariant in ("I14", "I19")}

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from labs import acting, lab_with_topic, play, process_of, until_quiet
+from labs import acting, lab_of, play, process_of, until_quiet
 from mutations import mutated
 from prose import Prose
 from tables import tabled
@@ -92,7 +92,7 @@ def test_a_request_with_an_unknown_field_asks_for_nothing_since_1_1(
 
     Kafka 2.0.1: zk/ZkData.scala, ReassignPartitionsZNode.ReplicaAssignment
     """
-    with lab_with_topic("orders", {0: [1, 2]}, generation=generation) as lab:
+    with lab_of("orders", {0: [1, 2]}, generation=generation) as lab:
         plan = {"version": 1, "partitions": [MOVE | {"log_dirs": ["any", "any"]}]}
         until_quiet(lab.write_znode, "/admin/reassign_partitions", plan)
         assert lab.partition("orders", 0).replicas == replicas
@@ -194,7 +194,7 @@ def carried_out(*commands: Callable[[], object]) -> None:
 def test_whatever_somebody_wrote(data: st.DataObject, path: str, generation: str) -> None:
     """Failovers, failures, requests and looks at the lab go on, and time does not run away."""
     content = data.draw(mutated(WRITTEN[path], most=2))
-    with lab_with_topic("orders", {0: [1, 2], 1: [2, 3]}, brokers=3, generation=generation, seed=1) as lab:
+    with lab_of("orders", {0: [1, 2], 1: [2, 3]}, brokers=3, generation=generation, seed=1) as lab:
         carried_out(
             lambda: lab.write_znode(path, content),
             lambda: lab.settle(100),

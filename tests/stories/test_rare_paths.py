@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from labs import acting, lab_with_topic, play, process_of, settled, until_quiet
+from labs import acting, lab_of, play, process_of, settled, until_quiet
 
 from kafka_ctl.brokers.disk import PATHS, Disk
 from kafka_ctl.cluster import TopicPartition
@@ -25,7 +25,7 @@ MALFORMED = '{"version":1,"leader":"two"}'
 """JSON of another shape. Since 1.1 it ends the whole batch: see `test_malformed.py`."""
 
 
-def lab_of(generation: str, replicas: tuple[int, ...] = (2, 3, 1)) -> Lab:
+def three_brokers(generation: str, replicas: tuple[int, ...] = (2, 3, 1)) -> Lab:
     """Three brokers; broker 1 is the controller."""
     return settled(generation, {"orders": {0: list(replicas)}}, 3, CONFIG)
 
@@ -54,7 +54,7 @@ def store(lab: Lab, state: str | None) -> None:
 )
 def test_an_isr_that_cannot_be_shrunk_is_left_alone(generation: str, stored: str | None, reported: str) -> None:
     """A newer controller wrote the state, or it is gone, or nonsense: the replica stays Online, and it is said why."""
-    with lab_of(generation) as lab:
+    with three_brokers(generation) as lab:
         since = len(lab.trace)
         store(lab, stored)
         until_quiet(lab.kill, 3)
@@ -74,7 +74,7 @@ def test_an_isr_that_cannot_be_shrunk_is_left_alone(generation: str, stored: str
     ],
 )
 def test_nobody_is_elected_without_a_state(generation: str, stored: str | None, error: str, reported: str) -> None:
-    with lab_of(generation) as lab:
+    with three_brokers(generation) as lab:
         since = len(lab.trace)
         store(lab, stored)
         until_quiet(lab.kill, 2)
@@ -86,7 +86,7 @@ def test_nobody_is_elected_without_a_state(generation: str, stored: str | None, 
 
 
 def test_0_10_says_why_empty_isr_can_lead() -> None:
-    with lab_of("0.10", (2,)) as lab:
+    with three_brokers("0.10", (2,)) as lab:
         since = len(lab.trace)
         until_quiet(lab.kill, 2)
         refused = lab.trace.slice(since, kind="partition", action="refuse")
@@ -97,7 +97,7 @@ def test_0_10_says_why_empty_isr_can_lead() -> None:
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_move_that_the_table_does_not_have_is_refused(generation: str) -> None:
     """Here of a partition, from Online to New."""
-    with lab_of(generation) as lab:
+    with three_brokers(generation) as lab:
         tp = TopicPartition("orders", 0)
         with pytest.raises(StopIteration):
             acting(lab).partition_machine.handle([tp], NEW).send(None)
@@ -118,7 +118,7 @@ def test_an_epoch_that_somebody_else_writes_first(generation: str) -> None:
     """
     met = 0
     for fifth in range(1, 15):
-        with lab_of(generation) as lab:
+        with three_brokers(generation) as lab:
             for broker in (1, 2, 3):
                 lab.delay(broker, "zookeeper", 0.5)
             since = len(lab.trace)
@@ -145,7 +145,7 @@ def test_an_epoch_that_somebody_else_writes_first(generation: str) -> None:
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_who_cannot_take_over_gives_up_and_is_controller_no_more(generation: str) -> None:
     """The znode of a topic has a version that nobody knows."""
-    with lab_of(generation) as lab:
+    with three_brokers(generation) as lab:
         good = lab.znodes()["/brokers/topics/orders"][0].decode()
         lab.write_znode("/brokers/topics/orders", '{"version":9,"partitions":{}}')
         since = len(lab.trace)
@@ -168,7 +168,7 @@ def test_who_cannot_take_over_gives_up_and_is_controller_no_more(generation: str
 @pytest.mark.parametrize("generation", ["0.10", "2.0"])
 def test_news_wakes_a_follower_whose_fetch_waits(generation: str) -> None:
     """A fetch that waits half a second for a higher high watermark is answered at once when a record comes."""
-    with lab_of(generation, (1, 2)) as lab:
+    with three_brokers(generation, (1, 2)) as lab:
         lab.produce("orders", 0, wait=False)
         lab.run_for(0.1)
         lab.produce("orders", 0, wait=False)
@@ -178,7 +178,7 @@ def test_news_wakes_a_follower_whose_fetch_waits(generation: str) -> None:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_follower_that_lagged_where_nothing_is_left(generation: str) -> None:
-    with lab_of(generation) as lab:
+    with three_brokers(generation) as lab:
         lab.lag(3, "orders", 0)
         play(lab, "delete_topic orders; settle; catch_up 3; settle")
         assert not lab.partitions()
@@ -188,7 +188,7 @@ def test_a_follower_that_lagged_where_nothing_is_left(generation: str) -> None:
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_settle_does_not_wait_for_a_follower_behind_a_cut(generation: str) -> None:
     """It asks again and again, but nobody answers before the cut is healed."""
-    with lab_of(generation) as lab:
+    with three_brokers(generation) as lab:
         lab.produce("orders", 0)
         until_quiet(lab.lag, 3, "orders", 0)
         assert set(lab.partition("orders", 0).isr) == {1, 2}
@@ -212,7 +212,7 @@ def test_a_leader_that_loses_its_disk_tells_who_waits(generation: str, error: st
 
     Kafka 2.4.1: server/ReplicaManager.scala, handleLogDirFailure, stopReplica (KAFKA-9198)
     """
-    with lab_of(generation) as lab:
+    with three_brokers(generation) as lab:
         lab.produce("orders", 0)
         lab.pause(3, 5)
         since = len(lab.trace)
@@ -227,7 +227,7 @@ def test_a_leader_that_loses_its_disk_tells_who_waits(generation: str, error: st
 
 def test_a_silent_follower_that_has_everything_stays_in_sync() -> None:
     """Since 2.4 only who lacks a record is late."""
-    with lab_of("2.4", (1, 2)) as lab:
+    with three_brokers("2.4", (1, 2)) as lab:
         until_quiet(lab.produce, "orders", 0)
         lab.disconnect(1, 2)
         lab.run_for(60)
@@ -258,7 +258,7 @@ def test_a_follower_that_never_reached_a_new_leader_is_late(records: int) -> Non
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_who_was_counted_in_has_the_whole_time_again(generation: str) -> None:
     """A follower that is too slow is not taken out sooner than `replica.lag.time.max.ms` after it came back."""
-    with lab_of(generation, (1, 2)) as lab:
+    with three_brokers(generation, (1, 2)) as lab:
         limit = lab.world.config["replica.lag.time.max.ms"]
         since = len(lab.trace)
         lab.slow(2, limit / 1000 + 1)
@@ -311,7 +311,7 @@ def test_an_isr_that_is_there_already_is_compared_as_content(
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_since_when_a_broker_leads(generation: str) -> None:
     """Since it was told to, also where it followed before."""
-    with lab_of(generation) as lab:
+    with three_brokers(generation) as lab:
         play(lab, "kill 2; settle; start 2; settle")
         lab.run_for(10)
         since = len(lab.trace)
@@ -326,7 +326,7 @@ def test_since_when_a_broker_leads(generation: str) -> None:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_topic_without_partitions_does_not_hold_up_the_deletion_of_the_next(generation: str) -> None:
-    with lab_of(generation) as lab:
+    with three_brokers(generation) as lab:
         until_quiet(lab.write_znode, "/brokers/topics/empty", '{"version":1,"partitions":{}}')
         lab.delay(1, "zookeeper", 0.5)  # so that both are found by one look
         since = len(lab.trace)
@@ -339,7 +339,7 @@ def test_a_topic_without_partitions_does_not_hold_up_the_deletion_of_the_next(ge
 
 
 def test_what_is_moving_is_listed_and_reported() -> None:
-    with lab_of("2.4", (2, 3)) as lab:
+    with three_brokers("2.4", (2, 3)) as lab:
         assert lab.list_reassignments() == "No partition reassignments found."
         since = len(lab.trace)
         lab.disconnect(1, 2)
@@ -383,7 +383,7 @@ def test_what_moves_already_is_not_begun_again() -> None:
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_deletion_does_not_wait_for_a_move(generation: str) -> None:
     """The topic is halted before it is queued, which has no effect, as in Kafka; only the cut holds it up."""
-    with lab_of(generation, (2, 3)) as lab:
+    with three_brokers(generation, (2, 3)) as lab:
         lab.disconnect(1, 2, one_way=True)
         lab.reassign({"orders-0": [1, 2]})
         lab.run_for(5)
@@ -401,7 +401,7 @@ def test_a_controller_that_has_moved_leaves_the_reassignments_to_the_next(monkey
         async def fails(*_: object, error: Exception = error) -> None:
             raise error
 
-        with lab_of("2.0", (2, 3)) as lab:
+        with three_brokers("2.0", (2, 3)) as lab:
             monkeypatch.setattr(reassignment, "start_move", fails)
             until_quiet(lab.reassign, {"orders-0": [1, 2]})
             kept[type(error)] = "/admin/reassign_partitions" in lab.znodes()
@@ -411,7 +411,7 @@ def test_a_controller_that_has_moved_leaves_the_reassignments_to_the_next(monkey
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_deletion_is_looked_at_again_when_a_broker_dies_in_it(generation: str) -> None:
     """Kafka 2.0.1: controller/TopicDeletionManager.scala, failReplicaDeletion."""
-    with lab_of(generation) as lab:
+    with three_brokers(generation) as lab:
         lab.delete_topic("orders")
         lab.run_until(
             lambda now: (
@@ -442,7 +442,7 @@ def test_0_10_does_not_know_new_replicas() -> None:
     """The flag came with LeaderAndIsr version 1 (KIP-112)."""
     reported = {}
     for generation in GENERATIONS:
-        with lab_of(generation) as lab:
+        with three_brokers(generation) as lab:
             reported[generation] = {
                 r.detail for r in lab.trace.slice(kind="request", action="LeaderAndIsr", topic="orders")
             }
@@ -453,7 +453,7 @@ def test_elections_that_are_needless_or_of_nothing() -> None:
     """2.4 leaves out what is led by its preferred replica, or what there is not; 2.0 tries the former as well."""
     wanted = {}
     for generation in ("2.0", "2.4"):
-        with lab_of(generation) as lab:
+        with three_brokers(generation) as lab:
             since, partitions = len(lab.trace), ["orders"] + ["ghosts"] * (generation == "2.4")
             listed = ",".join(f'{{"topic":"{topic}","partition":0}}' for topic in partitions)
             lab.write_znode("/admin/preferred_replica_election", f'{{"version":1,"partitions":[{listed}]}}')
@@ -486,7 +486,7 @@ def test_who_is_not_in_sync_and_the_automatic_rebalance(in_sync_only: bool) -> N
 
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_a_topic_that_is_being_deleted_may_be_written_again(generation: str) -> None:
-    with lab_of(generation) as lab:
+    with three_brokers(generation) as lab:
         play(lab, "kill 3; settle; delete_topic orders; settle")
         since = len(lab.trace)
         until_quiet(lab.write_znode, "/brokers/topics/orders", lab.znodes()["/brokers/topics/orders"][0].decode())
@@ -510,9 +510,7 @@ def test_a_future_copy_that_is_given_up_makes_room() -> None:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_broker_may_have_the_id_0(generation: str) -> None:
-    with lab_with_topic(
-        "orders", {0: [0, 1], 1: [1, 0]}, brokers=[0, 1], generation=generation, seed=1, config=CONFIG
-    ) as lab:
+    with lab_of("orders", {0: [0, 1], 1: [1, 0]}, brokers=[0, 1], generation=generation, seed=1, config=CONFIG) as lab:
         assert [p.leader for p in lab.partitions()] == [0, 1]
         assert set(process_of(lab, 0).hosted) == set(process_of(lab, 1).hosted)
         assert len(process_of(lab, 0).metadata) == 2
@@ -520,7 +518,7 @@ def test_a_broker_may_have_the_id_0(generation: str) -> None:
 
 
 def test_a_preference_counts_for_copies_that_are_still_to_be_made() -> None:
-    with lab_of("2.4") as lab:
+    with three_brokers("2.4") as lab:
         broker, tp, other = process_of(lab, 3), TopicPartition("orders", 0), TopicPartition("orders", 1)
         number = 1 - broker.disk.places[tp]
         broker.log_dirs.preferred |= {tp: PATHS[number], other: PATHS[number]}
@@ -534,7 +532,7 @@ def test_a_thread_of_0_10_that_dies_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     async def fails(c: object) -> None:
         raise StateChangeFailed("oops")
 
-    with lab_of("0.10") as lab:
+    with three_brokers("0.10") as lab:
         monkeypatch.setattr(deletion, "check_topics", fails)
         until_quiet(lab.delete_topic, "orders")
         died = lab.trace.slice(kind="controller", action="thread_died")
@@ -544,7 +542,7 @@ def test_a_thread_of_0_10_that_dies_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_state_that_is_there_already(generation: str) -> None:
     """The answer to its creation is lost: that is told, and ZooKeeper keeps the state."""
-    with lab_of(generation) as lab:
+    with three_brokers(generation) as lab:
         lab.create_topic("payments", assignment={0: [2, 3]})
         lab.run_until(lambda now: any((r.path or "").endswith("payments/partitions/0") for r in now.trace[-4:]))
         lab.lose(1, "zookeeper", applied=True)
@@ -561,7 +559,7 @@ def test_0_10_competes_where_a_change_turns_out_to_be_a_deletion() -> None:
     """Since 1.1 nobody does (KAFKA-13407)."""
     acts = {}
     for generation in GENERATIONS:
-        with lab_of(generation) as lab:
+        with three_brokers(generation) as lab:
             for broker in (1, 2, 3):
                 lab.delay(broker, "zookeeper", 0.5)
             lab.write_znode("/controller", '{"version":1,"brokerid":9,"timestamp":"1"}')
@@ -575,7 +573,7 @@ def test_0_10_competes_where_a_change_turns_out_to_be_a_deletion() -> None:
 def test_who_leaves_while_there_is_no_controller_asks_again(generation: str) -> None:
     refused = 0
     for steps in range(0, 24, 2):
-        with lab_of(generation) as lab:
+        with three_brokers(generation) as lab:
             since = len(lab.trace)
             lab.delete_controller()
             if steps:
@@ -598,7 +596,7 @@ def answered(lab: Lab, error: str | None, errors: dict[TopicPartition, str | Non
 
 
 def test_a_replica_that_is_answered_for_is_no_longer_taken_for_lost() -> None:
-    with lab_of("2.4") as lab:
+    with three_brokers("2.4") as lab:
         lost, kept = TopicPartition("orders", 0), TopicPartition("orders", 1)
         offline = acting(lab).context.offline_dirs
         offline[3] = {lost, kept}
@@ -611,7 +609,7 @@ def test_a_replica_that_is_answered_for_is_no_longer_taken_for_lost() -> None:
 
 
 def test_a_refused_request_is_reported() -> None:
-    with lab_of("2.4") as lab:
+    with three_brokers("2.4") as lab:
         answered(lab, "STALE_CONTROLLER_EPOCH", {TopicPartition("orders", 0): STORAGE_ERROR})
         last = lab.trace[-1]
         assert (last.action, last.actor) == ("leader_and_isr_error", "controller-1")
@@ -633,7 +631,7 @@ def test_what_remains_is_counted_under_the_lock(monkeypatch: pytest.MonkeyPatch)
         c.clock.spawn(busy())
         await c.clock.sleep(0.1)
 
-    with lab_of("0.10") as lab:
+    with three_brokers("0.10") as lab:
         monkeypatch.setattr(shutdown, "move_one_by_one", moved)
         since = lab.now
         lab.shutdown(3, wait=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from labs import lab_with_topic, play, until_quiet
+from labs import lab_of, play, until_quiet
 
 from kafka_ctl import BadInput, Lab, TopicPartition
 from kafka_ctl.brokers.controlled_shutdown import ShutdownReport
@@ -13,7 +13,7 @@ ORDERS = TopicPartition("orders", 0)
 
 def lab_with(replicas: list[int], generation: str = "2.0") -> Lab:
     config = {"controlled.shutdown.max.retries": 100}
-    return lab_with_topic("orders", {0: replicas}, brokers=3, generation=generation, seed=1, config=config)
+    return lab_of("orders", {0: replicas}, brokers=3, generation=generation, seed=1, config=config)
 
 
 def ends(lab: Lab) -> dict[int, int]:

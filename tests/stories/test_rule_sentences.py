@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import golden
 import pytest
-from labs import acting, lab_with_topic, play, process_of, until_quiet
+from labs import acting, lab_of, play, process_of, until_quiet
 from prose import Prose
 
 from kafka_ctl import Generation, Lab, TopicPartition
@@ -149,12 +149,12 @@ def played() -> Iterator[tuple[str, Lab]]:
 
 def by_hand() -> Iterator[tuple[str, Lab]]:
     """What the language of stories cannot say, or no command brings about."""
-    with lab_with_topic("orders", {0: [1, 2], 1: [2, 1]}, brokers=3, generation="2.0", seed=3) as lab:
+    with lab_of("orders", {0: [1, 2], 1: [2, 1]}, brokers=3, generation="2.0", seed=3) as lab:
         for partition, replicas, path in ((0, [1, 3], "/d1"), (1, [2, 1], "/d0")):
             entry = {"topic": "orders", "partition": partition, "replicas": replicas, "log_dirs": [path, path]}
             until_quiet(lab.execute_reassignment, json.dumps({"version": 1, "partitions": [entry]}))
         yield "copies move between log directories", lab
-    with lab_with_topic("orders", {0: [1, 2]}, brokers=3, generation="2.4", seed=1) as lab:
+    with lab_of("orders", {0: [1, 2]}, brokers=3, generation="2.4", seed=1) as lab:
         world = lab.world
         old = ControlledShutdownRequest(2, world.brokers[2].epoch - 1)
         world.run(world.network.call(-1, lab.controller.id, old))  # type: ignore[union-attr]
@@ -332,7 +332,7 @@ def test_a_legend_in_its_sentence(prose: Prose, name: str) -> None:
 
 def test_every_view_shows_its_legend() -> None:
     """And no list of entries is there that no view shows."""
-    with lab_with_topic("orders", {0: [1, 2]}, brokers=3, seed=1) as lab:
+    with lab_of("orders", {0: [1, 2]}, brokers=3, seed=1) as lab:
         shown = set()
         for view in VIEWS:
             parts = film(lab.trace.records, view).scene.parts

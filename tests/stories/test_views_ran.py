@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from labs import eventful_lab, lab_with_topic, play, until_quiet
+from labs import eventful_lab, lab_of, play, until_quiet
 from prose import Prose
 
 from kafka_ctl import Lab
@@ -90,7 +90,7 @@ def test_a_step_of_a_reassignment(prose: Prose, dying: Lab) -> None:
 
 
 def test_a_controlled_shutdown(prose: Prose) -> None:
-    with lab_with_topic("a", {0: [1, 2], 1: [2, 1]}, brokers=3, seed=1) as lab:
+    with lab_of("a", {0: [1, 2], 1: [2, 1]}, brokers=3, seed=1) as lab:
         lab.shutdown(1)
         prose(ran(lab.why(first(lab.trace, action="shutting_down_broker").seq)))
         stopped = lab.why(first(lab.trace, kind="replica", action="stop").seq)
@@ -177,7 +177,7 @@ def test_watching_changes_nothing(dying: Lab) -> None:
 
 def test_of_a_loop_under_way_the_present_pass_counts() -> None:
     """The second partition's replica is refused; of the first one's nothing is marked that only it did."""
-    with lab_with_topic("a", {0: [1, 2], 1: [3, 2]}, brokers=3, seed=1) as lab:
+    with lab_of("a", {0: [1, 2], 1: [3, 2]}, brokers=3, seed=1) as lab:
         lab.kill(2)
         until_quiet(lab.kill, 3)
         refused = first(lab.trace, kind="partition", error="StateChangeFailed")

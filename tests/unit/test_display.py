@@ -1,7 +1,7 @@
 """Partitions, brokers, znodes and records show as tables in a notebook and stay the values that they are."""
 
 from IPython.core.formatters import DisplayFormatter
-from labs import lab_with_topic
+from labs import lab_of
 
 from kafka_ctl import Lab
 from kafka_ctl.display import MOST_ROWS, Rows, cell
@@ -13,7 +13,7 @@ a      1          OnlinePartition  2       2, 3  2, 3                        0  
 
 
 def lab() -> Lab:
-    return lab_with_topic("a", {0: [1, 2], 1: [2, 3]}, brokers=3, seed=7)
+    return lab_of("a", {0: [1, 2], 1: [2, 3]}, brokers=3, seed=7)
 
 
 def test_partitions_print_as_aligned_text_and_are_a_list() -> None:

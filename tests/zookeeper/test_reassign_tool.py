@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from labs import lab_with_topic, until_quiet
+from labs import lab_of, until_quiet
 from prose import Prose
 from tables import tabled, text
 
@@ -24,7 +24,7 @@ every = pytest.mark.parametrize("generation", GENERATIONS, ids=str)
 
 def opened(generation: Generation) -> Lab:
     """Brokers and a topic of two partitions, whose first one the plans move."""
-    return lab_with_topic("orders", {0: [1, 2], 1: [2, 3]}, brokers=4, generation=generation, seed=3)
+    return lab_of("orders", {0: [1, 2], 1: [2, 3]}, brokers=4, generation=generation, seed=3)
 
 
 def config(lab: Lab, kind: str, name: str) -> dict[str, str]:
@@ -96,7 +96,7 @@ def test_a_proposal_keeps_racks_apart_unless_reported_not_to() -> None:
 
 
 def test_what_cannot_be_proposed() -> None:
-    with lab_with_topic("orders", {0: [1, 2]}, brokers={1: "a", 2: None}, seed=1) as lab:
+    with lab_of("orders", {0: [1, 2]}, brokers={1: "a", 2: None}, seed=1) as lab:
         with pytest.raises(BadInput, match=r"Broker list contains duplicate entries: 2$"):
             lab.generate_reassignment(["orders"], [2, 2])
         with pytest.raises(
@@ -272,9 +272,7 @@ def test_what_is_moving_is_listed_and_brought_back() -> None:
 @pytest.fixture(scope="module")
 def cluster() -> object:
     """A lab of 2.4 on a real ZooKeeper."""
-    with lab_with_topic(
-        "orders", {0: [1, 2], 1: [2, 3]}, brokers=3, generation="2.4", seed=1, zookeeper="embedded"
-    ) as lab:
+    with lab_of("orders", {0: [1, 2], 1: [2, 3]}, brokers=3, generation="2.4", seed=1, zookeeper="embedded") as lab:
         yield lab
 
 
@@ -360,7 +358,7 @@ def test_a_number_is_a_long_and_a_flag_stands_behind_its_subcommand(
 def wired(request: pytest.FixtureRequest) -> object:
     """A lab on a real ZooKeeper whose brokers listen."""
     options = {"zookeeper": "embedded", "wire": True, "seed": 1}
-    with lab_with_topic("orders", {0: [1, 2], 1: [2, 3]}, brokers=3, generation=request.param, **options) as lab:
+    with lab_of("orders", {0: [1, 2], 1: [2, 3]}, brokers=3, generation=request.param, **options) as lab:
         yield lab
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from labs import QUIET, lab_with_topic, play, process_of, until_quiet
+from labs import QUIET, lab_of, play, process_of, until_quiet
 
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.broker import Broker, ShutdownReport
@@ -274,7 +274,7 @@ def test_a_new_process_that_nobody_asks_to_follow_is_late(generation: str) -> No
 
 def test_leaders_do_not_look_for_a_copy_that_is_in_no_isr() -> None:
     """A copy that was moved away while its broker was down stays on the disk; an idle cluster stays idle."""
-    with lab_with_topic("orders", {0: [1, 2]}, brokers=4, seed=3, config=QUIET) as lab:
+    with lab_of("orders", {0: [1, 2]}, brokers=4, seed=3, config=QUIET) as lab:
         play(lab, "kill 2; settle")
         until_quiet(lab.reassign, {"orders-0": [1, 3]})
         play(lab, "start 2; settle")
@@ -290,7 +290,7 @@ def test_an_isr_of_five_is_in_the_order_of_a_hash_set(generation: str, four: tup
 
     Computed by Scala 2.12: (1 to 6).toSet - 6, and - 5; the same of objects whose hashes are those of Replica
     """
-    with lab_with_topic("orders", {0: [1, 2, 3, 4, 5, 6]}, brokers=6, generation=generation, seed=1) as lab:
+    with lab_of("orders", {0: [1, 2, 3, 4, 5, 6]}, brokers=6, generation=generation, seed=1) as lab:
         play(lab, "lag 6 orders 0; settle; lag 5 orders 0; settle")
         assert [r.isr for r in lab.trace.slice(action="shrink-isr")] == [(5, 1, 2, 3, 4), four]
 
@@ -347,7 +347,7 @@ def test_every_failed_attempt_is_followed_by_a_wait(lab: Lab) -> None:
 
 def test_attempts_and_waits_are_configured() -> None:
     config = {"controlled.shutdown.max.retries": 5, "controlled.shutdown.retry.backoff.ms": 100}
-    with lab_with_topic("orders", {0: [2, 1]}, brokers=2, config=config) as lab:
+    with lab_of("orders", {0: [2, 1]}, brokers=2, config=config) as lab:
         until_quiet(lab.lag, 1, "orders", 0)
         begun = lab.now
         assert lab.shutdown(2).attempts == 5

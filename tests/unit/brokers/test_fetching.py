@@ -1,7 +1,7 @@
 """Followers catch up by leader, not by partition; their fetches wait in their leader's purgatory."""
 
 import pytest
-from labs import QUIET, lab_with_topic, play, process_of, until_quiet
+from labs import QUIET, lab_of, play, process_of, until_quiet
 from tables import tabled
 
 from kafka_ctl import Lab, TopicPartition
@@ -37,9 +37,7 @@ def test_what_a_return_costs_for_each_partition(generation: str, most: float) ->
 
 def behind() -> Lab:
     """Broker 3 is back and about to catch up in what 1 and 2 lead."""
-    lab = lab_with_topic(
-        "orders", {n: [1 + n % 2, 3] for n in range(6)}, brokers=3, generation="2.0", seed=1, config=CALM
-    )
+    lab = lab_of("orders", {n: [1 + n % 2, 3] for n in range(6)}, brokers=3, generation="2.0", seed=1, config=CALM)
     play(lab, "kill 3; settle; start 3")
     lab.run_until(lambda lab: len(fetchers(lab)) == 6, limit=30)
     return lab
@@ -99,9 +97,7 @@ def test_a_fetcher_without_partitions_ends() -> None:
 
 def test_a_partition_with_records_is_copied_by_itself() -> None:
     """Those that had records before get a fetcher at once, those that get some meanwhile when they are seen."""
-    with lab_with_topic(
-        "orders", {n: [1, 3] for n in range(4)}, brokers=3, generation="2.0", seed=1, config=CALM
-    ) as lab:
+    with lab_of("orders", {n: [1, 3] for n in range(4)}, brokers=3, generation="2.0", seed=1, config=CALM) as lab:
         play(lab, "produce orders 1 records=2; settle; kill 3; settle; start 3")
         lab.run_until(lambda lab: len(fetchers(lab)) == 4, limit=30)
         lab.run_for(0.01)
@@ -149,7 +145,7 @@ def test_what_becomes_of_a_fetcher(generation: str, fetchers: list[str]) -> None
 
 def test_the_next_epoch_of_one_leader(generation: str) -> None:
     """A follower dies: the others learn of the next epoch. 2.4 asks where the log of the leader's epoch ends."""
-    with lab_with_topic("orders", {0: [1, 2, 3]}, brokers=3, generation=generation, seed=1, config=CALM) as lab:
+    with lab_of("orders", {0: [1, 2, 3]}, brokers=3, generation=generation, seed=1, config=CALM) as lab:
         until_quiet(lab.produce, "orders", 0)
         since = len(lab.trace)
         lab.elect_preferred()
@@ -170,7 +166,7 @@ def test_a_follower_that_missed_a_leader_epoch(generation: str, restarts: bool, 
     In 2.4 the first fetch of a session names the epoch (KAFKA-9338; the recordings of `cut_from_zookeeper`): so not
     where the connection to the leader breaks, too.
     """
-    with lab_with_topic("orders", {0: [1, 2, 3]}, brokers=3, generation=generation, seed=18883, config=CALM) as lab:
+    with lab_of("orders", {0: [1, 2, 3]}, brokers=3, generation=generation, seed=18883, config=CALM) as lab:
         play(lab, "produce orders 0; settle; disconnect 3 zookeeper")
         if restarts:
             play(lab, "disconnect 3 1; run_for 9")
@@ -188,7 +184,7 @@ def test_a_fenced_follower_waits_for_the_next_leader_epoch() -> None:
 
     Kafka 2.4.1: server/AbstractFetcherThread.scala, onPartitionFenced
     """
-    with lab_with_topic("orders", {0: [1, 2], 1: [1, 2]}, brokers=3, generation="2.4", seed=1, config=CALM) as lab:
+    with lab_of("orders", {0: [1, 2], 1: [1, 2]}, brokers=3, generation="2.4", seed=1, config=CALM) as lab:
         play(lab, "produce orders 0; produce orders 1; settle")
         tp, leader = TopicPartition("orders", 0), process_of(lab, 1)
         known = leader.hosted[tp].state
@@ -204,7 +200,7 @@ def test_a_fenced_follower_waits_for_the_next_leader_epoch() -> None:
 
 def test_a_stopped_copy_is_not_fetched_again_by_0_10_until_the_leader_is_another_one() -> None:
     """StopReplica without deletion removes the fetcher; `makeFollower` is false for the same leader."""
-    with lab_with_topic("orders", {0: [2, 3, 1]}, brokers=3, generation="0.10", seed=1, config=CALM) as lab:
+    with lab_of("orders", {0: [2, 3, 1]}, brokers=3, generation="0.10", seed=1, config=CALM) as lab:
         tp, broker = TopicPartition("orders", 0), process_of(lab, 3)
         stop = StopReplicaRequest(1, broker.replicas.controller_epoch, (tp,))
         lab.world.run(lab.world.network.call(1, 3, stop))
@@ -336,9 +332,7 @@ def test_a_follower_that_the_new_controller_thinks_in_sync_comes_back(generation
     2.4's next controller takes it out itself. Kafka 2.0.1: cluster/Partition.scala, maybeExpandIsr, at every fetch
     """
     config = {**QUIET, "replica.lag.time.max.ms": 2000, "zookeeper.session.timeout.ms": 1000}
-    with lab_with_topic(
-        "orders", {0: [2, 1, 3]}, brokers=3, generation=generation, config=config, costs={"boot": 0.0}
-    ) as lab:
+    with lab_of("orders", {0: [2, 1, 3]}, brokers=3, generation=generation, config=config, costs={"boot": 0.0}) as lab:
         play(lab, "produce orders 0; settle; kill 1")
         lab.run_until(lambda: bool(lab.trace.slice(action="shrink-isr")))
         until_quiet(lab.start, 1)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from labs import lab_with_topic, process_of, until_quiet
+from labs import lab_of, process_of, until_quiet
 from prose import Prose, refuses
 
 from kafka_ctl import Lab, TopicPartition
@@ -18,7 +18,7 @@ able = pytest.mark.parametrize("generation", ["2.0", "2.4"])
 
 def opened(generation: str = "2.0", **options: object) -> Lab:
     """Three brokers, and one partition whose copies lie in `/d0`."""
-    return lab_with_topic("orders", {0: [1, 2]}, brokers=3, generation=generation, seed=3, **options)
+    return lab_of("orders", {0: [1, 2]}, brokers=3, generation=generation, seed=3, **options)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from labs import lab_with_topic, play, until_quiet
+from labs import lab_of, play, until_quiet
 from prose import Prose
 from system_timer import SystemTimer
 from tables import text
@@ -246,7 +246,7 @@ def test_a_clock_timer_takes_fractions_of_a_millisecond_as_they_are() -> None:
 
 def test_a_produce_request_waits_in_the_leaders_purgatory() -> None:
     """Until the high watermark has come so far; the two gauges show it, and what is left of it afterwards."""
-    with lab_with_topic("orders", {0: [1, 2, 3]}, brokers=3, seed=7) as lab:
+    with lab_of("orders", {0: [1, 2, 3]}, brokers=3, seed=7) as lab:
         lab.lag(3, "orders", 0)
         assert gauges(lab) == [0, 0]
         play(lab, "produce orders 0 wait=false; run_for 1")

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from labs import lab_with_topic, play, process_of, until_quiet
+from labs import lab_of, play, process_of, until_quiet
 from tables import tabled
 
 from kafka_ctl import Lab
@@ -84,7 +84,7 @@ def test_what_cannot_be_deleted(generation: str) -> None:
 
 
 def test_nothing_was_ever_written() -> None:
-    with lab_with_topic("orders", {0: [1, 2]}, brokers=3) as lab:
+    with lab_of("orders", {0: [1, 2]}, brokers=3) as lab:
         assert deleted(lab, 0) == (None, 0) == deleted(lab, -1)
         assert deleted(lab, 1) == ("OFFSET_OUT_OF_RANGE", -1)
         assert deleted(lab, 0, broker=3) == ("NOT_LEADER_FOR_PARTITION", -1)

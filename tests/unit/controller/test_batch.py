@@ -4,7 +4,7 @@ import json
 from contextlib import nullcontext
 
 import pytest
-from labs import acting, lab_with_topic, play, settled, until_quiet
+from labs import acting, lab_of, play, settled, until_quiet
 from machines import Bench, bench, requests
 from prose import Prose, refuses
 
@@ -140,7 +140,7 @@ def test_a_move_that_meets_a_batch_left_behind_fails(generation: str) -> None:
 
     Kafka 2.4.1: controller/KafkaController.scala, maybeTriggerPartitionReassignment
     """
-    with lab_with_topic("orders", {0: [1, 2]}, brokers=3, generation=generation, seed=1) as lab:
+    with lab_of("orders", {0: [1, 2]}, brokers=3, generation=generation, seed=1) as lab:
         acting(lab).batch.stop_replica(3, ONE, False, None)
         seen = len(lab.trace)
         with pytest.raises(ApiException, match="UNKNOWN_SERVER_ERROR") if generation == "2.4" else nullcontext():
@@ -167,7 +167,7 @@ def test_2_0_leaves_a_request_for_moves_to_the_next_controller_where_it_had_to_r
     Kafka 2.0.1: controller/KafkaController.scala, maybeTriggerPartitionReassignment (IllegalStateException),
     removePartitionsFromReassignedPartitions (NoSuchElementException)
     """
-    with lab_with_topic("orders", {number: [1, 2] for number in range(partitions)}, brokers=3, seed=1) as lab:
+    with lab_of("orders", {number: [1, 2] for number in range(partitions)}, brokers=3, seed=1) as lab:
         acting(lab).batch.stop_replica(3, ONE, False, None)
         until_quiet(lab.reassign, {f"orders-{number}": [2, 3] for number in range(partitions)})
         errors = [json.loads(r.detail or "")["error"] for r in lab.trace.slice(action="error_processing")]
@@ -210,7 +210,7 @@ def test_a_channel_tries_until_its_broker_is_gone() -> None:
 def absent_partition(generation: str) -> Lab:
     """A controller that has never read `orders-1`, whose ISR then changes; nobody can join one before `heal`."""
     config = {"replica.lag.time.max.ms": 4000, "auto.leader.rebalance.enable": False}
-    lab = lab_with_topic("orders", {0: [3, 2], 1: [3, 2]}, brokers=3, generation=generation, seed=18883, config=config)
+    lab = lab_of("orders", {0: [3, 2], 1: [3, 2]}, brokers=3, generation=generation, seed=18883, config=config)
     until_quiet(lab.write_znode, "/brokers/topics/orders", {"version": 1, "partitions": {"0": [3, 2]}})
     play(lab, "delete_controller; settle; disconnect 2 3; settle")
     return lab

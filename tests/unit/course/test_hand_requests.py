@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from labs import lab_with_topic
+from labs import lab_of
 from prose import refuses
 
 from kafka_ctl import Lab, Unavailable, UnknownName
@@ -16,7 +16,7 @@ pytest.importorskip("crc32c", reason="needs what the wire needs")
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    with lab_with_topic("orders", {0: [1]}, brokers=1, wire=True, costs={"boot": 0}) as lab:
+    with lab_of("orders", {0: [1]}, brokers=1, wire=True, costs={"boot": 0}) as lab:
         yield lab
 
 
@@ -33,7 +33,7 @@ def test_an_answer_comes_when_there_is_something(lab: Lab) -> None:
 
 
 def test_a_broker_that_stops_answers_nothing() -> None:
-    with lab_with_topic("orders", {0: [1]}, brokers=1, wire=True, costs={"boot": 0}) as lab:
+    with lab_of("orders", {0: [1]}, brokers=1, wire=True, costs={"boot": 0}) as lab:
         requests = HandRequests(lab, 1)
         requests.send("waits", "Fetch", 8, fetch_body("orders", {0: 0}))
     with pytest.raises(Unavailable):

@@ -2,7 +2,7 @@
 
 import pytest
 from foreign import read, watched
-from labs import by_hand, lab_with_topic, play
+from labs import by_hand, lab_of, play
 from prose import Prose
 from zookeepers import MemoryWorld
 
@@ -19,7 +19,7 @@ TOPIC, STATE = "/brokers/topics/t", "/brokers/topics/t/partitions/0/state"
 
 
 def played() -> Lab:
-    return lab_with_topic("t", {0: [1, 2], 1: [2, 1]}, brokers=[1, 2], seed=1)
+    return lab_of("t", {0: [1, 2], 1: [2, 1]}, brokers=[1, 2], seed=1)
 
 
 HOSTILE = (

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from labs import lab_with_topic, play, until_quiet
+from labs import lab_of, play, until_quiet
 from machines import bench
 from prose import Prose, refuses
 
@@ -27,7 +27,7 @@ WRITER = ("write.py", "broker_lines.py", "controller_lines.py", "listener_lines.
 @pytest.fixture(scope="module")
 def trace() -> Iterator[Trace]:
     """A run with creation, failures, controlled shutdown, deletion, reassignment and a refusal."""
-    with lab_with_topic("orders", {0: [1, 2, 3], 1: [2, 3, 1]}, brokers=3, seed=7) as lab:
+    with lab_of("orders", {0: [1, 2, 3], 1: [2, 3, 1]}, brokers=3, seed=7) as lab:
         until_quiet(lab.kill, 2)
         until_quiet(lab.create_topic, "dead", assignment={0: [2]})
         play(lab, "shutdown 3; settle; start 2; start 3; settle")
@@ -155,7 +155,7 @@ def test_answers_carry_error_codes(trace: Trace) -> None:
 
 def test_a_request_with_another_broker_epoch_is_answered_without_a_word() -> None:
     """Kafka 2.4.1: server/KafkaApis.scala, isBrokerEpochStale, logs elsewhere, before any line about the request."""
-    with lab_with_topic("orders", {0: [2, 3]}, brokers=3, generation="2.4", seed=0) as lab:
+    with lab_of("orders", {0: [2, 3]}, brokers=3, generation="2.4", seed=0) as lab:
         received = lines(lab.trace, containing="[Broker id=2] Received LeaderAndIsr")
         play(lab, "delay zookeeper 2 2; expire_session 2; run_for 5; settle")
         assert lines(lab.trace, containing="[Broker id=2] Received LeaderAndIsr") == received
@@ -391,7 +391,7 @@ def test_a_broker_caches_what_its_own_request_names(generation: str) -> None:
 
 
 def test_a_broker_that_does_not_know_its_id_yet_writes_nothing(generation: str) -> None:
-    with lab_with_topic("orders", {0: [1001, 1]}, brokers=[None, 1], generation=generation, seed=1) as lab:
+    with lab_of("orders", {0: [1001, 1]}, brokers=[None, 1], generation=generation, seed=1) as lab:
         assert "broker-new" in {r.actor for r in lab.trace}
         for name in NAMES:
             apart = [kafka_log(lab.trace, name, generation, broker) for broker in (1, 1001)]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from labs import lab_with_topic, play, until_quiet
+from labs import lab_of, play, until_quiet
 from prose import Prose, source
 
 from kafka_ctl.errors import BadInput
@@ -212,7 +212,7 @@ def test_requests_wait_for_a_cut_to_heal(lab: Lab) -> None:
 
 def test_a_follower_behind_a_cut_leaves_the_isr_and_comes_back() -> None:
     """In 2.0 a silent follower is late also where nothing was written."""
-    with lab_with_topic("t", {0: [1, 2, 3]}, seed=3) as lab:
+    with lab_of("t", {0: [1, 2, 3]}, seed=3) as lab:
         until_quiet(lab.disconnect, 1, 2)
         assert set(lab.partition("t", 0).isr) == {1, 3}
         until_quiet(lab.heal)
@@ -424,7 +424,7 @@ def test_a_dead_process_sends_nothing(lab: Lab) -> None:
 
 def test_a_broker_lives_on_with_one_of_its_log_directories() -> None:
     """Its copies there leave the ISRs and lose their leaderships; after a restart they are back."""
-    with lab_with_topic("t", {0: [1, 2], 1: [1, 2]}, brokers=[1, 2], seed=3) as lab:
+    with lab_of("t", {0: [1, 2], 1: [1, 2]}, brokers=[1, 2], seed=3) as lab:
         until_quiet(lab.fail_log_dir, 1)
         assert sorted((p.leader, p.isr) for p in lab.partitions()) == [(1, (1, 2)), (2, (2,))]
         until_quiet(lab.fail_log_dir, 1)
@@ -440,7 +440,7 @@ def test_before_1_0_a_broken_disk_is_a_dead_broker() -> None:
 
 
 def test_a_topic_with_a_copy_on_a_broken_disk_cannot_be_deleted() -> None:
-    with lab_with_topic("t", {0: [1, 2]}, brokers=[1, 2], seed=3) as lab:
+    with lab_of("t", {0: [1, 2]}, brokers=[1, 2], seed=3) as lab:
         play(lab, "fail_log_dir 1; settle; delete_topic t; settle")
         assert [p.topic for p in lab.partitions()] == ["t"]
         until_quiet(lab.bounce, 1)

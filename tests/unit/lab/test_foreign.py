@@ -4,7 +4,7 @@ import json
 
 import pytest
 from foreign import read, taken_over
-from labs import by_hand, lab_with_topic, play, until_quiet
+from labs import by_hand, lab_of, play, until_quiet
 from prose import Prose
 
 from kafka_ctl import BadInput, Lab, Unavailable
@@ -62,7 +62,7 @@ NEWER = {
 
 def test_a_newer_cluster_is_played_by_the_nearest_generation() -> None:
     """The differences are named, and defaults that changed are those of the newer release."""
-    with lab_with_topic("t", {0: [1, 2]}, brokers=[1, 2], generation="2.4", seed=1) as real:
+    with lab_of("t", {0: [1, 2]}, brokers=[1, 2], generation="2.4", seed=1) as real:
         by_hand(real, *(Set(path, data) for path, data in NEWER.items()))
         with taken_over(real, settle=False) as lab:
             assert lab.origin is not None
@@ -83,7 +83,7 @@ def test_a_newer_cluster_is_played_by_the_nearest_generation() -> None:
 )
 def test_a_cluster_whose_topics_are_older(generation: str, controller: bool, bounds: tuple[object, ...]) -> None:
     """Topics that an older release made: one transaction with `/controller` and its epoch is a sign of 2.1."""
-    with lab_with_topic("t", {0: [1, 2]}, brokers=[1, 2], generation=generation, seed=1) as real:
+    with lab_of("t", {0: [1, 2]}, brokers=[1, 2], generation=generation, seed=1) as real:
         by_hand(real, Set("/brokers/topics/t", b'{"version":1,"partitions":{"0":[1,2]}}'))
         cluster = read(real)
         if not controller:
@@ -107,7 +107,7 @@ def test_a_cluster_whose_topics_are_older(generation: str, controller: bool, bou
 )
 def test_what_cannot_be_played_is_refused(op: Create | Set, error: type[Exception], prose: Prose) -> None:
     """Each in one sentence that names the znode."""
-    with lab_with_topic("t", {0: [1, 2]}, brokers=[1, 2], seed=1, settle=True) as real:
+    with lab_of("t", {0: [1, 2]}, brokers=[1, 2], seed=1, settle=True) as real:
         by_hand(real, op)
         prose.refuses(error, options_of, "zk:2181/kafka", read(real), {})
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labs import lab_with_topic, play, until_quiet
+from labs import lab_of, play, until_quiet
 from prose import Prose
 from tables import tabled
 
@@ -24,7 +24,7 @@ from kafka_ctl.lab.lab import COMMANDS
 @pytest.fixture(scope="module")
 def unharmed() -> Iterator[Lab]:
     """A lab for commands that are refused: it settles afterwards, and its story replays."""
-    with lab_with_topic("orders", {0: [1, 2, 3], 1: [2, 3, 1]}, brokers=3, seed=7) as lab:
+    with lab_of("orders", {0: [1, 2, 3], 1: [2, 3, 1]}, brokers=3, seed=7) as lab:
         yield lab
         lab.settle()
         assert len(lab.partitions()) == 2
@@ -34,7 +34,7 @@ def unharmed() -> Iterator[Lab]:
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    with lab_with_topic("orders", {0: [1, 2, 3], 1: [2, 3, 1]}, brokers=3, seed=7) as opened:
+    with lab_of("orders", {0: [1, 2, 3], 1: [2, 3, 1]}, brokers=3, seed=7) as opened:
         yield opened
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from labs import lab_with_topic, play, process_of, until_quiet
+from labs import lab_of, play, process_of, until_quiet
 from prose import Prose, refuses
 
 from kafka_ctl import BadInput, Generation, Lab, TopicPartition, UnknownName
@@ -20,9 +20,7 @@ CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable"
 
 def lab_with(replicas: list[int], generation: str | Generation = "2.0", config: dict[str, Any] | None = None) -> Lab:
     """A lab with one partition, orders-0, on these brokers."""
-    return lab_with_topic(
-        "orders", {0: replicas}, brokers=3, generation=generation, seed=7, config=CLEAN | (config or {})
-    )
+    return lab_of("orders", {0: replicas}, brokers=3, generation=generation, seed=7, config=CLEAN | (config or {}))
 
 
 @pytest.fixture

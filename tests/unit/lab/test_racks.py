@@ -1,7 +1,7 @@
 """Partitions that are added: spread over the racks of the registered brokers, as `kafka-topics --alter` does it."""
 
 import pytest
-from labs import lab_with_topic, play, until_quiet
+from labs import lab_of, play, until_quiet
 from prose import refuses
 
 from kafka_ctl import Lab
@@ -27,7 +27,7 @@ def test_added_partitions_keep_racks_apart(
     generation: str, racks: str, topic: list[list[int]], added: dict[int, tuple[int, ...]]
 ) -> None:
     brokers = {id: None if rack == "-" else rack for id, rack in enumerate(racks.split(","), 1)}
-    with lab_with_topic("orders", dict(enumerate(topic)), brokers=brokers, generation=generation, seed=1) as lab:
+    with lab_of("orders", dict(enumerate(topic)), brokers=brokers, generation=generation, seed=1) as lab:
         until_quiet(lab.add_partitions, "orders", len(topic) + len(added))
         assert {p.partition: p.replicas for p in lab.partitions() if p.partition >= len(topic)} == added
 
@@ -42,7 +42,7 @@ def test_only_registered_brokers_count(generation: str) -> None:
 
 def test_racks_that_only_some_brokers_have(generation: str) -> None:
     """Refused, and nothing is written; in Kafka's words, who has none at the end."""
-    with lab_with_topic("orders", {0: [1, 2]}, brokers={1: "a", 2: None, 3: "b"}, generation=generation, seed=1) as lab:
+    with lab_of("orders", {0: [1, 2]}, brokers={1: "a", 2: None, 3: "b"}, generation=generation, seed=1) as lab:
         before = lab.znodes()
         refuses(BadInput, r"^Not all brokers have rack information.*none for 2$", lab.add_partitions, "orders", 2)
         assert {path for path in lab.znodes() if lab.znodes()[path] != before.get(path)} == set()

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from labs import lab_with_topic, play, until_quiet
+from labs import lab_of, play, until_quiet
 
 from kafka_ctl import Lab
 from kafka_ctl.trace.model import ClusterModel
@@ -14,7 +14,7 @@ from kafka_ctl.views.gauges import Gauges
 
 def test_a_partition_without_a_leader_is_named_with_its_time() -> None:
     """From the death of its last replica on; the picture has it in a style of its own; then a leader is back."""
-    with lab_with_topic("orders", {0: [1, 2], 1: [3, 1]}, brokers=3, seed=7) as lab:
+    with lab_of("orders", {0: [1, 2], 1: [3, 1]}, brokers=3, seed=7) as lab:
         until_quiet(lab.kill, 1)
         killed = lab.now
         play(lab, "kill 2; run_for 3")
@@ -31,7 +31,7 @@ def test_a_partition_without_a_leader_is_named_with_its_time() -> None:
 
 @pytest.mark.parametrize("view", ["cluster", "partition", "replica", "zookeeper"])
 def test_each_view_marks_a_partition_without_a_leader_and_since_when(view: str) -> None:
-    with lab_with_topic("orders", {0: [1], 1: [2]}, brokers=3, seed=7) as lab:
+    with lab_of("orders", {0: [1], 1: [2]}, brokers=3, seed=7) as lab:
         start = len(lab.trace)
         play(lab, "kill 1; run_for 30")
         made = film(lab.trace, view, start=start)

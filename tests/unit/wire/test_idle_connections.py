@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import cast
 
 import pytest
-from labs import lab_with_topic
+from labs import lab_of
 
 from kafka_ctl import Lab
 from kafka_ctl.wire.attach import HANDLERS
@@ -60,7 +60,7 @@ class Client:
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    with lab_with_topic("orders", {0: [1, 2, 3]}, brokers=3) as lab:
+    with lab_of("orders", {0: [1, 2, 3]}, brokers=3) as lab:
         yield lab
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from ipywidgets import Button
-from labs import lab_with_topic, play, until_quiet
+from labs import lab_of, play, until_quiet
 from prose import Prose, refuses
 
 from kafka_ctl import BadInput, Costs, Lab, UnknownName
@@ -49,7 +49,7 @@ def test_a_walk_needs_replicas(prose: Prose) -> None:
 
 
 def test_logs_are_rows_of_records() -> None:
-    with lab_with_topic("orders", {0: [1, 2]}) as lab:
+    with lab_of("orders", {0: [1, 2]}) as lab:
         lab.produce("orders", 0, records=3)
         drawing = logs(lab.log("orders", 0), lost=[3])
     assert repr(drawing).splitlines()[0] == "broker 1: 1@0 2@0 3@0 |"
@@ -59,7 +59,7 @@ def test_logs_are_rows_of_records() -> None:
 
 def test_beliefs_that_differ_from_zookeeper_are_red() -> None:
     """First all agree; then ZooKeeper is edited, so that every broker that is up is wrong in one way or in two."""
-    with lab_with_topic("orders", {0: [1, 2]}, brokers=4) as lab:
+    with lab_of("orders", {0: [1, 2]}, brokers=4) as lab:
         agreed = beliefs(lab, "orders", 0)
         lab.kill(4)
         path = "/brokers/topics/orders/partitions/0/state"
@@ -238,7 +238,7 @@ def test_nobody_can_be_guessed() -> None:
 @pytest.fixture
 def stuck() -> Lab:
     """Broker 1 is down with five records of a topic that is to be deleted."""
-    lab = lab_with_topic("orders", {0: [1, 2, 3]}, brokers=3, seed=7, costs=Costs(boot=0.0005))
+    lab = lab_of("orders", {0: [1, 2, 3]}, brokers=3, seed=7, costs=Costs(boot=0.0005))
     play(lab, "produce orders 0 records=5; kill 1; settle; delete_topic orders; settle")
     return lab
 
@@ -302,7 +302,7 @@ def width(drawing: Drawing) -> int:
 
 
 def moved(new: list[int], generation: str = "2.0") -> Lab:
-    lab = lab_with_topic("orders", {0: [1, 2, 3]}, brokers=6, seed=7, generation=generation, costs=Costs(boot=0.0005))
+    lab = lab_of("orders", {0: [1, 2, 3]}, brokers=6, seed=7, generation=generation, costs=Costs(boot=0.0005))
     lab.reassign({("orders", 0): new}, through="zookeeper")
     return lab
 
@@ -348,7 +348,7 @@ def test_where_there_are_no_such_steps(prose: Prose) -> None:
 
 def moving(**options: object) -> Lab:
     """A move of orders-0 to 3, 4, 2 that waits for broker 4."""
-    lab = lab_with_topic("orders", {0: [1, 2, 3]}, brokers=4, seed=7, generation="2.4", costs=Costs(boot=0.0005))
+    lab = lab_of("orders", {0: [1, 2, 3]}, brokers=4, seed=7, generation="2.4", costs=Costs(boot=0.0005))
     lab.slow(4, 60)
     lab.execute_reassignment({("orders", 0): [3, 4, 2]}, **options)
     lab.run_for(1)

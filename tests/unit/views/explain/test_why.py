@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from filmed import NASTY, every_kind, failover
-from labs import eventful, lab_with_topic, play, until_quiet
+from labs import eventful, lab_of, play, until_quiet
 from prose import Prose, refuses
 
 from kafka_ctl import Generation, Lab
@@ -46,7 +46,7 @@ def agrees(lab: Lab) -> int:
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_a_replica_whose_log_directory_has_failed_is_not_elected_again(generation: str) -> None:
     """Nor in the answer; when its broker has started again, it may lead."""
-    with lab_with_topic("orders", {0: [2, 3, 1], 1: [2, 3, 1]}, brokers=3, generation=generation, seed=1) as lab:
+    with lab_of("orders", {0: [2, 3, 1], 1: [2, 3, 1]}, brokers=3, generation=generation, seed=1) as lab:
         play(lab, "fail_log_dir 2; settle; bounce 2; settle; run_for 400; kill 3; settle")
         assert agrees(lab) >= 3
         lost = next(r for r in lab.trace if r.kind == "election")
@@ -55,7 +55,7 @@ def test_a_replica_whose_log_directory_has_failed_is_not_elected_again(generatio
 
 def test_a_partition_that_gets_no_leader_names_what_made_its_isr_small(prose: Prose) -> None:
     """The chain of causes has the last broker that died; an ISR of one is the other half of the story."""
-    with lab_with_topic("orders", {0: [3, 1], 1: [2, 3]}, brokers=3, seed=7) as lab:
+    with lab_of("orders", {0: [3, 1], 1: [2, 3]}, brokers=3, seed=7) as lab:
         play(lab, "kill 1; settle; kill 3; settle")
         refused = next(r for r in lab.trace if r.action == "refuse")
         prose(str(lab.why(refused.seq)).partition("\n\n")[0])
@@ -118,7 +118,7 @@ def test_no_lines_of_an_election_that_the_record_does_not_determine() -> None:
 
 def test_the_target_of_a_move_is_that_of_the_last_request() -> None:
     """The topic's znode has it where the controller was asked; an older request through ZooKeeper is over."""
-    with lab_with_topic("a", {0: [1, 2]}, brokers=4, seed=3, generation="2.4") as lab:
+    with lab_of("a", {0: [1, 2]}, brokers=4, seed=3, generation="2.4") as lab:
         until_quiet(lab.reassign, {("a", 0): [3, 4]}, through="zookeeper")
         until_quiet(lab.reassign, {("a", 0): [1, 2]})
         votes = [record for record in lab.trace if record.kind == "election" and record.action == "reassign"]

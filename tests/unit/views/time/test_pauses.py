@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 from filmed import failover
-from labs import lab_with_topic, play, until_quiet
+from labs import lab_of, play, until_quiet
 from tables import tabled
 
 from kafka_ctl import Lab
@@ -132,7 +132,7 @@ def test_the_limits_are_those_of_the_lab() -> None:
 
 def test_a_produce_request_that_waits_says_so() -> None:
     """With acks=all it waits in its leader's purgatory until the follower is out of the ISR."""
-    with lab_with_topic("orders", {0: [1, 3]}, brokers=3, seed=7) as lab:
+    with lab_of("orders", {0: [1, 3]}, brokers=3, seed=7) as lab:
         play(lab, "lag 3 orders 0; produce orders 0 records=2; settle")
         trace = lab.trace
     texts = [text for logged in counting(trace, "Produce").values() for text in logged]
@@ -144,7 +144,7 @@ def test_a_produce_request_that_waits_says_so() -> None:
 
 def test_a_follower_that_lags_counts_until_it_is_out_of_the_isr() -> None:
     """As its leader does, which looks every five seconds."""
-    with lab_with_topic("orders", {0: [1, 3], 1: [1, 2]}, brokers=3, seed=7) as lab:
+    with lab_of("orders", {0: [1, 3], 1: [1, 2]}, brokers=3, seed=7) as lab:
         lab.lag(3, "orders", 0)
         lab.create_topic("later", assignment={0: [1, 2]})
         play(lab, "run_for 4; elect_preferred; settle")
@@ -172,7 +172,7 @@ def test_who_is_killed_lags_until_the_controller_takes_it_out() -> None:
 
 def test_in_2_4_who_is_silent_and_has_all_does_not_lag() -> None:
     """KAFKA-7152: only a follower whose log is shorter than its leader's leaves the ISR."""
-    with lab_with_topic("orders", {0: [1, 3]}, brokers=3, seed=7, generation="2.4") as lab:
+    with lab_of("orders", {0: [1, 3]}, brokers=3, seed=7, generation="2.4") as lab:
         play(lab, "pause 3 4; run_for 1")
         quiet = film(lab.trace, generation="2.4")
         play(lab, "produce orders 0 acks=1; run_for 1; settle")
