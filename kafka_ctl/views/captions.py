@@ -90,14 +90,8 @@ CHANGES = {
 """ZooKeeper's names of what a watch reports, in words."""
 READS = {"get": "reads", "exists": "looks whether there is", "children": "reads the children of"}
 """The acts on znodes that stay as they are."""
-SESSION = {
-    "connect": "{0} opens a session with ZooKeeper.",
-    "disconnected": "{0} has no connection to ZooKeeper any more.",
-    "reconnected": "{0} has connected to ZooKeeper again.",
-    "closed": "{1}'s ZooKeeper session is closed, so its ephemeral znodes are deleted.",
-    "expired": "{1}'s ZooKeeper session expires, so its ephemeral znodes are deleted.",
-}
-"""The sentence about a session or its connection, by the action: `{0}` is the actor, `{1}` the owner of the session."""
+SESSION = ("connect", "disconnected", "reconnected", "expired", "closed")
+"""The end of a session, and the state of its connection."""
 
 
 REGISTERED = "/brokers/ids/"
@@ -168,8 +162,16 @@ def _paths(records: Iterable[Record]) -> str:
 
 
 def _session(record: Record) -> str:
-    owner = _OWNER.search(record.detail or "")
-    return SESSION[record.action].format(who(record.actor), who(owner[1] if owner else record.actor))
+    owner = who(found[1]) if (found := _OWNER.search(record.detail or "")) else who(record.actor)
+    if record.action == "connect":
+        return f"{who(record.actor)} opens a session with ZooKeeper."
+    if record.action == "disconnected":
+        return f"{who(record.actor)} has no connection to ZooKeeper any more."
+    if record.action == "reconnected":
+        return f"{who(record.actor)} has connected to ZooKeeper again."
+    if record.action == "closed":
+        return f"{owner}'s ZooKeeper session is closed, so its ephemeral znodes are deleted."
+    return f"{owner}'s ZooKeeper session expires, so its ephemeral znodes are deleted."
 
 
 def _controllership(record: Record, actor: str) -> str:
