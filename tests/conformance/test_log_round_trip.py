@@ -210,7 +210,6 @@ def traces(generation: str) -> Iterator[Trace]:
             yield lab.trace
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_every_line_of_every_story_is_read_back(generation: str) -> None:
     """Lines that differ in their time only, of the same record, count once."""
     problems, seen, read = Counter[str](), set[object](), Counter[str]()
@@ -317,7 +316,6 @@ def filled(template: Template, random: Random) -> dict[str, Any]:
     return {name: value for name, value in unread.items() if name not in fields} | fields
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_every_template_reads_what_it_writes(generation: str) -> None:
     """With twenty fillings each, also those that no story writes."""
     random, problems, count = Random(7), Counter[str](), 0

@@ -88,7 +88,6 @@ def test_an_isr_change_in_vain_is_none(tmp_path):
 
 
 @pytest.mark.parametrize("story", ["first_election", "reassign_failover", "six_brokers", "seven_brokers_racks"])
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_brokers_of_a_story_come_in_ascending_order(story, generation):
     """As the recorder starts them: three, five, six and seven."""
     opening, *_ = stories_language.parse(STORIES[story].text(generation))

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import pytest
 from labs import until_quiet
 
 from kafka_ctl import Lab
@@ -70,7 +69,6 @@ def on_the_kit(generation: str) -> dict[bool, stops.Stops]:
     return found
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_lab_stops_as_kafka_does(generation: str) -> None:
     recorded, played = stops.read(generation), on_the_kit(generation)
     for asked in (True, False):
@@ -82,7 +80,6 @@ def test_a_lab_stops_as_kafka_does(generation: str) -> None:
     assert all(played[True].silent[name] < played[False].silent[name] for name in stops.CLIENTS)
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_what_a_controlled_shutdown_saves_was_recorded(generation: str) -> None:
     """The next leader is there before the connections close; without it the partition waits for the logs."""
     asked, alone = stops.read(generation)[True], stops.read(generation)[False]

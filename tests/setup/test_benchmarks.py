@@ -47,7 +47,6 @@ def test_controlled_shutdown_climbs_the_published_ladder(generation: Generation,
     assert trips_a_partition(generation, 30, 180) == pytest.approx(trips, abs=0.01)
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_the_tasks_need_the_operations_that_the_source_says(generation: str) -> None:
     """L partitions led and F followed: 3L + 2F for a failure, 2L + 2F for a shutdown; one read each, at least, for
     a new controller."""

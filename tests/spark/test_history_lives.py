@@ -68,7 +68,6 @@ def begun() -> dict[str, tuple[list[Record], dict[int, int]]]:
     return {name: (run.records, found[name]) for name, run in runs.items()}
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize(("epochs", "lives"), LIVES)
 def test_epochs_that_fall_begin_a_life(
     generation: str, epochs: list[int], lives: list[int], begun: dict[str, tuple[list[Record], dict[int, int]]]
@@ -81,7 +80,6 @@ def test_epochs_that_fall_begin_a_life(
     assert [len(life) for life in plain_lives(records)] == [*Counter(found.values()).values()]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_an_epoch_that_was_named_before_is_of_the_same_life(generation: str) -> None:
     """The first controller's clock is ahead: other brokers have named its epoch before any controller announced one."""
     run = Run().move(NEW, ONLINE, controller_epoch=2)
@@ -239,7 +237,6 @@ def test_two_lives_equal_the_plain_computation(
         equals_plain(question, both, named)
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_what_administrators_asked_for(generation: str, records: DataFrame) -> None:
     """Two reassignments are done, one is stuck, whoever is controller; so are the deletions."""
     mine = records.where(f"history = '{generation} one'")

@@ -36,7 +36,6 @@ def test_events_wait_while_another_is_worked_on(generation: str) -> None:
         assert waited.number == sum(r.actor == f"controller-{lab.controller.id}" for r in started)
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_a_failure_is_timed_as_leader_election(generation: str) -> None:
     with Lab(brokers=3, generation=generation, seed=7) as lab:
         victim = next(id for id in lab.brokers if id != lab.controller.id)

@@ -213,7 +213,6 @@ def test_a_bounded_search_says_how_deep_every_order_was_tried(few: None) -> None
     assert search.complete == search.rounds[-2] and search.rounds[-1].depth == len(search.rounds) > 1
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_every_pair_is_a_scenario(generation: str) -> None:
     listed = list(scenarios(generation, 3, 2))
     tools = [start for start in STARTS if start.split()[0] in TOOLS]

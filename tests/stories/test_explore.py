@@ -237,7 +237,6 @@ def test_an_opening_in_any_form_is_made_plainer(brokers: str, left: tuple[str, .
 # Searching
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_nothing_is_broken_that_is_not_declared(generation: str) -> None:
     """The same seeds on every machine; what is found here is a mistake of ours, or has to be declared."""
     findings = search(generation, seed=1, steps=STEPS)

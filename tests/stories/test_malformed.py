@@ -47,7 +47,6 @@ def test_since_the_epoch_is_read_first_nobody_tries_again() -> None:
         assert lab.controller == (1, 8)
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_broker_whose_place_is_taken_does_not_start(generation: str) -> None:
     """A znode of no session never goes away, so the broker gives up, as Kafka's does."""
     with Lab(brokers=3, generation=generation) as lab:
@@ -62,7 +61,6 @@ def test_a_broker_whose_place_is_taken_does_not_start(generation: str) -> None:
         assert lab.brokers[2].state == "down"
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_what_is_no_json_counts_as_empty(generation: str) -> None:
     """Kafka reads over it. A request for a reassignment that asks for nothing is taken away by 2.0 only."""
     with Lab(generation=generation) as lab:

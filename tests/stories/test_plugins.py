@@ -44,7 +44,6 @@ def by_kind(changes: list) -> list:
     return [(*key, gathered[key]) for key in sorted(gathered, key=lambda key: KINDS.index(key[0]))]
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_an_election_of_ones_own(generation: str) -> None:
     """Without it the first of the assignment leads; it is asked whenever a leader is missing."""
     with (

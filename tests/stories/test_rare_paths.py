@@ -94,7 +94,6 @@ def test_0_10_says_why_empty_isr_can_lead() -> None:
         assert "No broker in ISR for partition [orders,0] is alive. Live brokers are: " in (refused[0].detail or "")
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_move_that_the_table_does_not_have_is_refused(generation: str) -> None:
     """Here of a partition, from Online to New."""
     with three_brokers(generation) as lab:
@@ -142,7 +141,6 @@ def test_an_epoch_that_somebody_else_writes_first(generation: str) -> None:
     assert met
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_who_cannot_take_over_gives_up_and_is_controller_no_more(generation: str) -> None:
     """The znode of a topic has a version that nobody knows."""
     with three_brokers(generation) as lab:
@@ -176,7 +174,6 @@ def test_news_wakes_a_follower_whose_fetch_waits(generation: str) -> None:
         assert [log.end for log in lab.logs()] == [2, 2]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_follower_that_lagged_where_nothing_is_left(generation: str) -> None:
     with three_brokers(generation) as lab:
         lab.lag(3, "orders", 0)
@@ -185,7 +182,6 @@ def test_a_follower_that_lagged_where_nothing_is_left(generation: str) -> None:
         assert lab.violations == ()
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_settle_does_not_wait_for_a_follower_behind_a_cut(generation: str) -> None:
     """It asks again and again, but nobody answers before the cut is healed."""
     with three_brokers(generation) as lab:
@@ -255,7 +251,6 @@ def test_a_follower_that_never_reached_a_new_leader_is_late(records: int) -> Non
         assert (led.leader, led.isr) == (3, (3,))
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_who_was_counted_in_has_the_whole_time_again(generation: str) -> None:
     """A follower that is too slow is not taken out sooner than `replica.lag.time.max.ms` after it came back."""
     with three_brokers(generation, (1, 2)) as lab:
@@ -274,7 +269,6 @@ def test_who_was_counted_in_has_the_whole_time_again(generation: str) -> None:
         assert pairs and min(pairs) >= limit
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_leader_and_isr_gives_every_member_of_the_isr_the_whole_time(generation: str) -> None:
     """Broker 3 leaves by a controlled shutdown nine seconds after broker 2 has begun to lag: the lag begins again."""
     with settled(generation, {"orders": {0: [1, 2, 3]}}, 4, CONFIG) as lab:
@@ -290,7 +284,6 @@ def test_a_leader_and_isr_gives_every_member_of_the_isr_the_whole_time(generatio
         assert limit < late.time_ms - leads.time_ms <= 1.5 * limit
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize(("isr", "error"), [([1, 2], None), ([2, 1], "BADVERSION")])
 def test_an_isr_that_is_there_already_is_compared_as_content(
     generation: str, isr: list[int], error: str | None
@@ -308,7 +301,6 @@ def test_an_isr_that_is_there_already_is_compared_as_content(
         assert lab.trace.slice(since, action="expand-isr")[0].error == error
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_since_when_a_broker_leads(generation: str) -> None:
     """Since it was told to, also where it followed before."""
     with three_brokers(generation) as lab:
@@ -324,7 +316,6 @@ def test_since_when_a_broker_leads(generation: str) -> None:
 # Topics and reassignments
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_topic_without_partitions_does_not_hold_up_the_deletion_of_the_next(generation: str) -> None:
     with three_brokers(generation) as lab:
         until_quiet(lab.write_znode, "/brokers/topics/empty", '{"version":1,"partitions":{}}')
@@ -380,7 +371,6 @@ def test_what_moves_already_is_not_begun_again() -> None:
         assert not lab.trace.slice(since, kind="controller", action="reassignment_failed")
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_deletion_does_not_wait_for_a_move(generation: str) -> None:
     """The topic is halted before it is queued, which has no effect, as in Kafka; only the cut holds it up."""
     with three_brokers(generation, (2, 3)) as lab:
@@ -408,7 +398,6 @@ def test_a_controller_that_has_moved_leaves_the_reassignments_to_the_next(monkey
     assert kept == {ControllerMoved: True, StateChangeFailed: False}
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_deletion_is_looked_at_again_when_a_broker_dies_in_it(generation: str) -> None:
     """Kafka 2.0.1: controller/TopicDeletionManager.scala, failReplicaDeletion."""
     with three_brokers(generation) as lab:
@@ -425,7 +414,6 @@ def test_a_deletion_is_looked_at_again_when_a_broker_dies_in_it(generation: str)
         assert logged[halted + 1 : halted + 3] == ["handling_deletion", "retrying_deletion"]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_leaderships_of_a_topic_that_is_being_deleted_are_not_rebalanced(generation: str) -> None:
     config = CONFIG | {"auto.leader.rebalance.enable": True, "leader.imbalance.check.interval.seconds": 20}
     topics = {"orders": {0: [2, 3, 1]}, "other": {0: [1, 2]}}
@@ -508,7 +496,6 @@ def test_a_future_copy_that_is_given_up_makes_room() -> None:
     assert (disk.places[first], disk.places[second]) == (1, 0)
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_broker_may_have_the_id_0(generation: str) -> None:
     with lab_of("orders", {0: [0, 1], 1: [1, 0]}, brokers=[0, 1], generation=generation, seed=1, config=CONFIG) as lab:
         assert [p.leader for p in lab.partitions()] == [0, 1]
@@ -539,7 +526,6 @@ def test_a_thread_of_0_10_that_dies_says_so(monkeypatch: pytest.MonkeyPatch) -> 
         assert [record.actor for record in died] == ["controller-1"] and "oops" in (died[0].detail or "")
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_state_that_is_there_already(generation: str) -> None:
     """The answer to its creation is lost: that is told, and ZooKeeper keeps the state."""
     with three_brokers(generation) as lab:
@@ -569,7 +555,6 @@ def test_0_10_competes_where_a_change_turns_out_to_be_a_deletion() -> None:
     assert acts["0.10"] and not acts["2.0"]
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_who_leaves_while_there_is_no_controller_asks_again(generation: str) -> None:
     refused = 0
     for steps in range(0, 24, 2):

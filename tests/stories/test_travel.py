@@ -316,7 +316,6 @@ def test_moments_are_those_of_step(lab: Lab) -> None:
                 assert len(one.trace) == sizes[-1 - n]
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_a_wait_that_was_not_met_can_be_forked_and_gone_back_from(generation: str) -> None:
     """It is not met again, and raises nothing: also in another generation, with another seed, before its end."""
     with Lab(3, generation=generation) as lab:

@@ -109,7 +109,6 @@ def test_a_write_that_is_fenced_off(prose: Prose) -> None:
         prose(ran(answer), *map(": ".join, answer.otherwise))
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_an_election_decided_again_runs_the_same_lines(generation: str) -> None:
     """What is marked without a story is what ran with one; and every function a rule names did run."""
     with eventful_lab(generation) as lab:

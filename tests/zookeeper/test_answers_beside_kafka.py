@@ -6,7 +6,6 @@ The answers stand here as they came from real Kafka; they are compared with both
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
 from real_broker import asking_kafka
 from tables import text
 from wire_clients import Asking, closed_connections, eventually, fetch_of, listening
@@ -200,7 +199,6 @@ def expected(generation: str) -> list[str]:
     return text(f"answers_beside_kafka_{generation}.txt").splitlines()
 
 
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_lab_answers(generation: str) -> None:
     with listening(generation, brokers=1, orders={0: [1]}) as lab:
         with Asking(lab, 1) as broker:
@@ -209,7 +207,6 @@ def test_a_lab_answers(generation: str) -> None:
 
 
 @beside_kafka
-@pytest.mark.parametrize("generation", GENERATIONS)
 def test_real_kafka_answers(generation: str) -> None:
     with asking_kafka(generation) as broker:
         assert play(generation, broker) == expected(generation)

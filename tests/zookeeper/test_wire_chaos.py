@@ -170,13 +170,11 @@ def check_upheavals(generation: str, programs: dict[str, list[str]]) -> None:
         assert closed_connections(lab) == []
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_no_record_acknowledged_to_a_python_client_is_lost(generation: str) -> None:
     """Through the death of a leader, of the controller, a controlled shutdown and a reassignment."""
     check_upheavals(generation, {c: p for c, p in python_clients().items() if (generation, c) not in REFUSED})
 
 
-@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_no_record_acknowledged_to_a_go_client_is_lost(generation: str, goclient: str) -> None:
     """The same with franz-go, whose batches are compressed with snappy, and sarama."""
     check_upheavals(generation, {client: [goclient] for client in GO if (generation, client) not in REFUSED})
