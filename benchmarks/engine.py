@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,11 @@ def _stat(pid: int) -> list[str]:
 
 def tree(pid: int) -> list[int]:
     """A process and all that came of it."""
-    try:
-        tasks = Path(f"/proc/{pid}/task").iterdir()
-        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
-    except OSError:
-        return [pid]
+    children: list[int] = []
+    with suppress(OSError):  # the process has ended
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):  # this thread has
+                children += map(int, (task / "children").read_text().split())
     return [pid, *(one for child in children for one in tree(child))]
 
 

@@ -155,7 +155,8 @@ class Plugins:
 
     def decided(self, what: str, name: str, *values: object) -> object:
         """The decoded answer of a function that was given; PluginFailed where it cannot be decoded."""
-        expected, answer = ELECTED if what == "elections" else ANSWERS[name], self._call(what, name, values)
+        expected = ELECTED if what == "elections" else ANSWERS[name]
+        answer = self._call(what, name, values)
         try:
             return expected.decode(answer, *values)
         except (AttributeError, TypeError, ValueError):

@@ -39,5 +39,6 @@ __all__ = [
 ]
 
 for _file in sorted(Path(__file__).parent.glob("lesson_*.py")):
-    _number, _lesson = _file.stem.removeprefix("lesson_"), import_module(f"{__name__}.{_file.stem}")
+    _number = _file.stem.removeprefix("lesson_")
+    _lesson = import_module(f"{__name__}.{_file.stem}")
     register(_number, _lesson, {**getattr(_lesson, "GUESSES", {}), **guesses(_number)})

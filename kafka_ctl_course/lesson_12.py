@@ -78,6 +78,12 @@ def usual(
     return ReplicaAssignment(tuple(replicas), tuple(adding), tuple(removing)).reassign_to(target)
 
 
+def in_any_order(lists: Sequence[Sequence[int]], case: Case) -> tuple[tuple[int, ...], ...]:
+    """The three lists; the order of those added and removed does not count."""
+    replicas, adding, removing = lists
+    return tuple(replicas), tuple(sorted(adding)), tuple(sorted(removing))
+
+
 def explain(case: Case, got: tuple[tuple[int, ...], ...], expected: tuple[tuple[int, ...], ...]) -> str:
     """The fault in an answer, in one sentence."""
     before, adding, _, target = case
@@ -220,7 +226,7 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         occasion="target",
         usual=usual,
-        read=lambda lists, case: (lists[0], *(tuple(sorted(each)) for each in lists[1:])),  # the other two in any order
+        read=in_any_order,
         cases=cases,
         stories=STORIES,
         outcome=ended,

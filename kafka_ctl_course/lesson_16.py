@@ -74,7 +74,7 @@ def cases() -> Iterator[Case]:
 
 def sizes_of(trips: list[list[str]], case: Case) -> list[int]:
     """The numbers of operations that are sent together: the kit's own where a function needs as few round trips."""
-    own, sizes = ([len(trip) for trip in each] for each in (usual(*case), trips))
+    own, sizes = [len(trip) for trip in usual(*case)], [len(trip) for trip in trips]
     return own if len(sizes) == len(own) and max(sizes) <= case[1] else sizes
 
 

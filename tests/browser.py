@@ -23,6 +23,7 @@ from kafka_ctl.jupyter.launch import Server, running
 from kafka_ctl.paths import ROOT
 from kafka_ctl.views import export
 from kafka_ctl.views.frames import Film
+from kafka_ctl.views.widget.payload import payload
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
@@ -170,7 +171,7 @@ def plays_alone(page: Any, players: int) -> None:
 
 def play(page: Any, path: Path, *films: Film) -> None:
     """Open a page of films, without motion; its `model` lets a test set the step."""
-    path.write_text(export.page(films).replace(*MODEL), encoding="utf-8")
+    path.write_text(export.page_of(payload(films)).replace(*MODEL), encoding="utf-8")
     page.emulate_media(reduced_motion="reduce")
     page.goto(path.as_uri())
     page.wait_for_selector(".kc[data-step='0']")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from machines import Bench, bench
 from prose import FOLDER, GoldenFile, Prose, heading, recorded
 from xdist.scheduler import LoadFileScheduling
 
@@ -115,13 +114,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 def generation(request: pytest.FixtureRequest) -> str:
     """Each generation in turn; a test with a table of generations has those."""
     return request.param
-
-
-@pytest.fixture
-def stage() -> Iterator[Bench]:
-    """A running controller of 2.0 and its state machines."""
-    with bench() as made:
-        yield made
 
 
 @pytest.fixture(params=["python3.11", "python3.12", "python3.13", "python3.14"])

@@ -26,7 +26,7 @@ def settled(
     seed: int = 1,
     controller: int = 1,
 ) -> Lab:
-    """Brokers and topics; with this seed, that broker is controller."""
+    """A lab as of `lab_of`, with several topics, where this broker is controller."""
     lab = Lab(brokers=brokers, generation=generation, seed=seed, config=config)
     for topic, assignment in topics.items():
         lab.create_topic(topic, assignment=assignment)
@@ -39,8 +39,23 @@ def settled(
 def lab_of(topic: str, assignment: Mapping[int, Sequence[int]], **options: Any) -> Lab:
     """A lab with these options that has settled with a topic."""
     lab = Lab(**options)
-    until_quiet(lab.create_topic, topic, assignment=assignment)
+    try:
+        until_quiet(lab.create_topic, topic, assignment=assignment)
+    except BaseException:  # a real server must not outlive its test
+        lab.close()
+        raise
     return lab
+
+
+CLEAN = {"auto.leader.rebalance.enable": False, "unclean.leader.election.enable": False, "delete.topic.enable": True}
+
+
+def three_brokers(generation: str, *replicas: Sequence[int]) -> Lab:
+    """Three brokers that elect and move nothing by themselves, of which 1 is controller; `orders` has these replicas.
+
+    Without them it has one partition, on 2, 3 and 1.
+    """
+    return settled(generation, {"orders": {n: list(ids) for n, ids in enumerate(replicas or [(2, 3, 1)])}}, 3, CLEAN)
 
 
 def until_quiet(command: Callable[..., Result], *args: Any, **kwargs: Any) -> Result:
@@ -55,7 +70,7 @@ def play(lab: Lab, commands: str) -> Trace:
     since = len(lab.trace)
     for command in story.parse(commands.replace("; ", "\n")):
         lab.do(command)
-    return lab.trace.slice(since)
+    return lab.trace[since:]
 
 
 def acting(lab: Lab) -> Controller:

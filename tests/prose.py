@@ -6,7 +6,7 @@
 
 A block is a test without `test_` and `_`, and its sentences in order. Its parameters follow in brackets: without the
 generation, or without all of them, where the sentences are the same. The fixture `prose` compares them and `pytest
---rewrite` writes them; a block that no test uses fails. Kafka's own texts stand in the tests themselves.
+--rewrite` writes them; a block that no test uses fails. Kafka's own texts stand in the tests themselves: `refuses`.
 """
 
 from __future__ import annotations
@@ -132,12 +132,14 @@ class Prose:
 
     def refuses(self, error: type[BaseException], call: Callable[..., object], /, *args: Any, **given: Any) -> None:
         """The next sentence is the message of the error of this call: `prose.refuses(BadInput, lab.kill, 9)`."""
+        __tracebackhide__ = True
         with self.refused(error):
             call(*args, **given)
 
 
 def refuses(error: type[Error], words: str, call: Callable[..., object], /, *args: Any, **given: Any) -> Error:
     """The error with which a call ends; these words, a regular expression, are found in its message."""
+    __tracebackhide__ = True
     with pytest.raises(error, match=words) as caught:
         call(*args, **given)
     return caught.value

@@ -151,9 +151,10 @@ class DynamicConfigs:
             settings = config_of(answer, kind, name)
         mine = kind == TOPICS or name == str(self.process.id)
         if is_new and mine:
-            topic, broker = name if kind == TOPICS else None, self.process
-            detail = details.write(config=json.dumps(settings, separators=(",", ":"), sort_keys=True))
-            CAUSE.set(broker.trace.add(broker.actor, "broker", "config-changed", topic, None, broker.id, detail=detail))
+            process, topic = self.process, name if kind == TOPICS else None
+            config = details.write(config=json.dumps(settings, separators=(",", ":"), sort_keys=True))
+            columns = "broker", "config-changed", topic, None, process.id
+            CAUSE.set(process.trace.add(process.actor, *columns, detail=config))
         if kind == TOPICS:
             self._set_topic(name, settings)
             if is_new:

@@ -48,7 +48,8 @@ class SimpleRate:
             self.samples.append(Sample(now))
         if now - self.samples[self._current].since >= WINDOW:
             self._current = (self._current + 1) % SAMPLES
-            self.samples[self._current : self._current + 1] = [Sample(now)]  # one more, or instead of the oldest
+            del self.samples[self._current : self._current + 1]  # the oldest, once there are enough
+            self.samples.insert(self._current, Sample(now))
         self.samples[self._current].value += value
 
     def measure(self, now: int) -> float:

@@ -225,8 +225,9 @@ def reassign(context: click.Context, **given: object) -> int | None:
                 f"{_flag(chosen[0])} stands before the subcommand {context.invoked_subcommand!r}; write it behind it"
             )
         return None
-    name = given["generation"] = str(given["generation"] or "2.0")
-    return int(context.invoke(reassign.commands[checked_action(given, name)], **given))
+    given["generation"] = given["generation"] or "2.0"
+    action = reassign.commands[checked_action(given, str(given["generation"]))]
+    return int(context.invoke(action, **{str(p.name): given[str(p.name)] for p in action.params}))
 
 
 # A subcommand for each action

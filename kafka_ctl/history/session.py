@@ -325,7 +325,7 @@ def failing(what: str) -> Iterator[None]:
 def in_tasks(spark: SparkSession, what: str, work: Callable[[int], T], count: int, tasks: int) -> list[T]:
     """The results of `work` for the numbers below `count`, in order, made by so many tasks.
 
-    Raises BadInput or Unavailable as `work` does for the lowest number, and not as Java's stack traces.
+    Raises the error of `work` for the lowest number, without Java's stack traces: Unavailable, or else BadInput.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

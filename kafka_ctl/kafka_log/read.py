@@ -106,7 +106,7 @@ def _patterns(file: str) -> dict[str, dict[str, Reader]]:
     found: dict[str, dict[str, Reader]] = {}
     for text, read in _texts(file):
         found.setdefault(first_word(text.sentence), {}).setdefault(rf"{text.source[0]}\Z", _reader(text, read))
-    for pattern, reader in _forms() if file == "state-change" else ():
+    for pattern, reader in _forms(file):
         first = FIRST.match(pattern)
         for word in first[1].split("|") if first else ("",):
             found.setdefault(word, {})[pattern] = reader
@@ -119,8 +119,9 @@ def _texts(file: str) -> Iterator[tuple[Text, Reading]]:
         for line in chain.from_iterable(templates_of(name).templates.values()):
             if line.component.file == file:
                 yield line.text, reading(line.name)
-    for name, text in _sections()["texts"] if file == "controller" else ():
-        yield Text(text, {}), OWN.get(name) or reading(name)
+    if file == "controller":
+        for name, text in _sections()["texts"]:
+            yield Text(text, {}), OWN.get(name) or reading(name)
 
 
 def _reader(text: Text, reading: Reading) -> Reader:
@@ -362,8 +363,12 @@ def _starts(text: str) -> Columns:
 
 # Any print of a partition's state
 
-INTEGERS = {"leader": "leader", "leader_epoch": "leader_epoch", "epoch": "controller_epoch"} | {
-    name: name for name in ("partition", "broker")
+INTEGERS = {
+    "leader": "leader",
+    "leader_epoch": "leader_epoch",
+    "epoch": "controller_epoch",
+    "partition": "partition",
+    "broker": "broker",
 }
 """The groups of patterns that are numbers, and their columns."""
 
@@ -420,9 +425,10 @@ READERS: dict[str, Callable[..., Columns]] = {
 PARTS = {"{TP}": TP, "{MOVE}": MOVE, "{NODE}": NODE, "{FROM}": _FROM, "{ID}": _ID}
 
 
-def _forms() -> Iterator[tuple[str, Reader]]:
+def _forms(file: str) -> Iterator[tuple[str, Reader]]:
     """The patterns of sentences in state-change.log and their readers; the first that matches is taken."""
-    for section in ("decided", "requested", "brokers"):
+    for section in ("decided", "requested", "brokers") if file == "state-change" else ():
         for name, pattern in _sections()[section]:
-            reader, *words = name.split() if section == "requested" else (section, *name.split())
-            yield re.sub(r"\{[A-Z]+\}", lambda part: PARTS[part[0]], pattern), partial(READERS[reader], *words)
+            words = name.split() if section == "requested" else [section, *name.split()]
+            reader = partial(READERS[words[0]], *words[1:])
+            yield re.sub(r"\{[A-Z]+\}", lambda part: PARTS[part[0]], pattern), reader

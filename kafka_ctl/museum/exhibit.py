@@ -34,6 +34,10 @@ class Question(NamedTuple):
     text: str
     ask: Callable[[Lab], str]
 
+    def answered(self, lab: Lab) -> str:
+        """The question, and in the line below it the answer of this lab."""
+        return f"{self.text}\n  {self.ask(lab)}"
+
 
 def _of_each(shown: Callable[[PartitionView], object]) -> Callable[[Lab], str]:
     """A question about each partition at the end."""
@@ -202,7 +206,8 @@ class ExhibitRun:
 
     @property
     def is_caught(self) -> bool:
-        return self.answers[0] != self.answers[1] if self.answers else bool(self.violations)
+        answers = self.answers
+        return answers[0] != answers[1] if answers else bool(self.violations)
 
     @property
     def is_sound(self) -> bool:
@@ -316,7 +321,7 @@ def _caught(run: ExhibitRun) -> str:
     """The invariant or question that noticed the bug."""
     asked = run.exhibit.caught_by
     if isinstance(asked, Question):
-        return f"{asked.text}\n  {asked.ask(run.broken)}"
+        return asked.answered(run.broken)
     if not run.violations:
         return f"Nothing: invariant {asked} holds."
     first, *others = run.violations
@@ -327,7 +332,7 @@ def _caught(run: ExhibitRun) -> str:
 def _fixed(run: ExhibitRun) -> Iterator[str]:
     asked = run.exhibit.caught_by
     if isinstance(asked, Question):
-        yield f"{asked.text}\n  {asked.ask(run.fixed)}"
+        yield asked.answered(run.fixed)
     yield "Every invariant holds." if run.is_sound else "\n".join(map(str, run.fixed.violations))
 
 

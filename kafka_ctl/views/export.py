@@ -225,11 +225,6 @@ def write(films: Sequence[Film], path: Path, data: Data | None = None, step: int
     return write_file(path, png(films, step) if path.suffix == ".png" else gif(films))
 
 
-def page(films: Sequence[Film]) -> str:
-    """One HTML page that plays films in any browser."""
-    return page_of(payload(films))
-
-
 def page_of(data: Data, prose: str = "") -> str:
     """The page of films that are data already, opened at step `index` of it; `page.html` is the template.
 

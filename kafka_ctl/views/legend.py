@@ -13,8 +13,12 @@ HIGH, APART = 18.0, 8.0
 """Pixels of an entry, and between two."""
 
 
+def _entry(line: str) -> Entry:
+    return Entry(*map(str.strip, line.split("|")))
+
+
 REPLICAS, MARKS, ZOOKEEPER, SPACE_TIME, TIMELINE, MACHINE = (
-    tuple(Entry(*map(str.strip, line.split("|"))) for line in lines) for _, *lines in blocks(__package__, "legend.txt")
+    tuple(map(_entry, lines)) for _, *lines in blocks(__package__, "legend.txt")
 )
 UNCOUNTED = ("preferred", "sent")
 """Marks that a picture does not have that counts replicas."""

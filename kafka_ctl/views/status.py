@@ -44,9 +44,11 @@ class PartitionDifference(NamedTuple):
         """The difference about one replica in a few words, `controller 1: in sync`; empty if there is none."""
         if found := self.roles.get(broker) or self.odd.get(broker):
             return found
-        mine, contexts = state_of(self.stored, broker), self.contexts.items()
-        differing = ((number, theirs) for number, has in contexts if (theirs := state_of(has, broker)) != mine)
-        return next((f"controller {number}: {theirs}" for number, theirs in differing), "")
+        mine = state_of(self.stored, broker)
+        for number, has in self.contexts.items():
+            if (theirs := state_of(has, broker)) != mine:
+                return f"controller {number}: {theirs}"
+        return ""
 
 
 def state_of(state: Led | None, broker: int) -> str:

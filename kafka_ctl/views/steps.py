@@ -217,7 +217,7 @@ class Supergraph:
         return len(self.brokers) + sum(1 + len(held) for held in self.members.values()), len(self.znodes)
 
     def add(self, records: Iterable[Record]) -> Supergraph:
-        """Make room for what appears in these records, the next ones of the same trace."""
+        """Make room for what appears in these records: the next ones of the trace, or those of another run."""
         for record in records:
             if record.action != "cached" and not (self.sizes_only and _names_all(record)):
                 self.now.apply(record)  # of metadata there is much, and nothing is drawn because of it

@@ -190,13 +190,15 @@ class Budget:
 
 def decode(schema: Schema, data: bytes, at: int = 0) -> tuple[Message, int]:
     """The structure that begins at this offset, and the offset behind it. Raises Malformed if there is none."""
-    message, behind = _structure(schema)[0](data, at, Budget(len(data)))
+    read, _ = _structure(schema)
+    message, behind = read(data, at, Budget(len(data)))
     return message, behind
 
 
 def encode(schema: Schema, message: Mapping[str, object]) -> bytes:
     """The bytes of a structure. Raises BadInput for a value that its field cannot have."""
-    return _structure(schema)[1](message)
+    _, write = _structure(schema)
+    return write(message)
 
 
 def decode_message(kind: MessageType, data: bytes) -> tuple[Message, Message]:
@@ -282,11 +284,13 @@ def _is_given(value: object, default: object) -> bool:
 @cache
 def _structure(schema: Schema) -> tuple[Reader, Writer]:
     parts = [(field.name, field.default, *_field_codec(field, schema.flexible)) for field in schema.fields]
+    readers = [(name, read_one) for name, _, read_one, _ in parts]
+    writers = [(name, default, write_one) for name, default, _, write_one in parts]
     tagged = {tag: (field.name, field.default, *_field_codec(field, True)) for tag, field in sorted(schema.tagged)}
 
     def read(data: bytes, at: int, budget: Budget) -> tuple[Message, int]:
         message: Message = {}
-        for name, _, read_one, _ in parts:
+        for name, read_one in readers:
             message[name], at = read_one(data, at, budget)
         if not schema.flexible:
             return message, at
@@ -302,7 +306,7 @@ def _structure(schema: Schema) -> tuple[Reader, Writer]:
         return message, at
 
     def write(message: Mapping[str, object]) -> bytes:
-        out = [write_one(message.get(name, default)) for name, default, _, write_one in parts]
+        out = [write_one(message.get(name, default)) for name, default, write_one in writers]
         if schema.flexible:
             given = [
                 (tag, write_one(message[name]))

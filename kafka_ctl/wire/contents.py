@@ -278,7 +278,7 @@ class Contents:
     def size(self, tp: TopicPartition, log: Log, offset: int, end: int, enough: int) -> int:
         """The bytes of what `read` brings of all up to `end`; counted on until there are `enough`.
 
-        Nothing is copied: every fetch that waits asks at every append.
+        A batch as its producer made it is not copied: every fetch that waits asks at every append.
         """
         size = 0
         for _, batch in self._batches(tp, log, offset, end):
@@ -329,7 +329,9 @@ class Contents:
     def offset_at(self, tp: TopicPartition, log: Log, end: int, timestamp: int) -> tuple[int, int] | None:
         """The first record that is as young as this: its timestamp and offset."""
         for base, batch in self._batches(tp, log, log.start, end):
-            for record in read_records(batch) if batch.max_timestamp >= timestamp else ():
+            if batch.max_timestamp < timestamp:
+                continue
+            for record in read_records(batch):
                 offset = base + record.offset - batch.base_offset
                 if record.timestamp >= timestamp and offset >= log.start:
                     return record.timestamp, offset

@@ -175,7 +175,7 @@ class FetchSessions:
         return id
 
     def _evict(self, privileged: bool, now: int) -> bool:
-        """Make room for a session: the oldest goes if it is old enough; for a follower's, else a consumer's smallest.
+        """Make room for a session: the oldest goes if it is old enough; else, for a follower, a consumer's smallest.
 
         Kafka 2.0.1: server/FetchSession.scala, FetchSessionCache.tryEvict, touch
         """

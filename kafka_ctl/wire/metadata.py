@@ -124,12 +124,8 @@ def _partition(broker: Broker, tp: TopicPartition, version: int) -> Message:
 async def _auto_create(service: Service, topic: str) -> str:
     """Create a topic that a client asked for, as `auto.create.topics.enable` has it by default; the error to answer."""
     config = service.shared.world.config
-    admin, numbers = service.shared.admin, (config["num.partitions"], config["default.replication.factor"])
-
-    async def create() -> None:
-        admin.record_request("create_topic", topic=topic)
-        await admin.create_topic(topic, *numbers, None, None, _racks(service))
-
+    numbers = config["num.partitions"], config["default.replication.factor"]
+    create = functools.partial(_create, service, topic, *numbers, None, None)
     error, _ = await _attempt(create, "INVALID_TOPIC_EXCEPTION")
     return "LEADER_NOT_AVAILABLE" if error in (None, "TOPIC_ALREADY_EXISTS") else error
 
@@ -187,7 +183,7 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
         if assignment is None and service.broker.generation.requests.has_default_counts:
             wanted = config["num.partitions"] if wanted == -1 else wanted
             copies = config["default.replication.factor"] if copies == -1 else copies
-        create = functools.partial(_create, service, topic, wanted, copies, assignment, only)
+        create = functools.partial(_create_checked, service, topic, wanted, copies, assignment, only)
         otherwise = "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST"
         if name not in twice:
             answers[name] = await _as_controller(service, create, otherwise), len(assignment or ()) or wanted
@@ -208,17 +204,30 @@ def _repeated(service: Service, request: Message, names: Iterable[str]) -> dict[
     return dict.fromkeys(listed, (("INVALID_REQUEST", text), 0))
 
 
-async def _create(
+async def _create_checked(
     service: Service, topic: Message, partitions: int, copies: int, assignment: Assignment | None, only: bool
 ) -> None:
     """Create a topic of a request, or with `only` find out whether it could be."""
     settings = {one["name"]: one["value"] for one in topic["configs"]}
     _check_new(service, topic, settings, partitions, copies)
-    admin, name = service.shared.admin, topic["name"]
+    wanted, each = (None, None) if assignment else (partitions, copies)
+    await _create(service, topic["name"], wanted, each, assignment, settings, only)
+
+
+async def _create(
+    service: Service,
+    name: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    assignment: Assignment | None,
+    settings: Mapping[str, str] | None,
+    only: bool = False,
+) -> None:
+    """Create a topic, or with `only` find out whether it could be."""
+    admin = service.shared.admin
     if not only:
         admin.record_request("create_topic", topic=name)
-    wanted, each = (None, None) if assignment else (partitions, copies)
-    await admin.create_topic(name, wanted, each, assignment, settings, _racks(service), only)
+    await admin.create_topic(name, partitions, replication_factor, assignment, settings, _racks(service), only)
 
 
 async def _all_awaited(

@@ -9,9 +9,9 @@ from pathlib import Path
 import browser
 from filmed import failover
 
-from kafka_ctl.views.export import page
+from kafka_ctl.views.export import page_of
 from kafka_ctl.views.frames import film
-from kafka_ctl.views.widget.payload import GUESS, PLAYER
+from kafka_ctl.views.widget.payload import GUESS, PLAYER, payload
 
 pytestmark = browser.needs_chromium
 
@@ -30,7 +30,7 @@ def test_a_step_that_is_not_saved_outlives_an_echo(tmp_path: Path) -> None:
     """Two clicks; the echo of the first one comes after the second."""
     with browser.page() as opened:
         path = tmp_path / "film.html"
-        path.write_text(page([film(failover())]).replace(SHOW, WATCHED), encoding="utf-8")
+        path.write_text(page_of(payload([film(failover())])).replace(SHOW, WATCHED), encoding="utf-8")
         opened.goto(path.as_uri())
         opened.wait_for_selector(".kc[data-step='0']")
         seen = opened.evaluate(
@@ -52,7 +52,7 @@ def test_a_step_that_is_not_saved_outlives_an_echo(tmp_path: Path) -> None:
 
 def test_a_guess_that_is_not_saved_outlives_an_echo(tmp_path: Path) -> None:
     """Two partitions, and the echo of the first alone; then one is taken back, and the echo has both."""
-    made = page([film(failover(), start=len(failover()))])
+    made = page_of(payload([film(failover(), start=len(failover()))]))
     guessing = made.replace(PLAYER, GUESS.replace("export default", "const guess =")).replace(SHOW, f"guess.{SHOW}")
     traits = 'theme: "auto", kind: "partition", many: true, guessed: [], right: [], answering: true }'
     guessing = guessing.replace('theme: "auto" }', traits).replace(

@@ -187,18 +187,14 @@ def test_it_is_a_film_like_the_others(tmp_path: Path) -> None:
 def test_bad_input(prose: Prose, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="keeps no journal"):
         wheel_film.film(TimingWheel(journal=False))
-    with prose.refused(BadInput):
-        wheel_film.film(TimingWheel())
-    with prose.refused(BadInput):
-        wheel_film.film(chapter(), limit=0)
+    prose.refuses(BadInput, wheel_film.film, TimingWheel())
+    prose.refuses(BadInput, wheel_film.film, chapter(), limit=0)
     with pytest.raises(BadInput, match="speed cannot be"):
         wheel_film.player(chapter(), speed=-1)
-    with prose.refused(BadInput):
-        wheel_film.export(chapter(), tmp_path / "wheel.txt")
+    prose.refuses(BadInput, wheel_film.export, chapter(), tmp_path / "wheel.txt")
     wheel = TimingWheel(n=61)
     wheel.add(1)
-    with prose.refused(BadInput):
-        wheel_film.film(wheel)
+    prose.refuses(BadInput, wheel_film.film, wheel)
 
 
 @browser.needs_chromium

@@ -15,7 +15,6 @@ from labs import until_quiet
 from kafka_ctl import Lab
 from tools.recorder import stops
 
-GENERATIONS = ("0.10", "2.0", "2.4")
 CLOSING = 1.0
 """Seconds that closing takes in the lab: long beside what a busy machine adds to each request."""
 BOUND = 3.0

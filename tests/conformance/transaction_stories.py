@@ -459,5 +459,6 @@ class Kit:
 @contextmanager
 def on_the_kit(generation: str) -> Iterator[Kit]:
     """A lab with the topic, whose brokers listen."""
+    assert TOPIC == "orders"
     with listening(generation, orders=ASSIGNMENT, config=CONFIG) as lab:
         yield Kit(lab)

@@ -14,6 +14,10 @@ def with_struct(key: int, version: int, correlation: int, client: str | None, bo
     return struct.pack(">i", len(head + name + body)) + head + name + body
 
 
+def none_as_empty(key: int, version: int, correlation: int, client: str | None, body: bytes) -> bytes:
+    return with_struct(key, version, correlation, client or "", body)
+
+
 def with_to_bytes(key: int, version: int, correlation: int, client: str | None, body: bytes) -> bytes:
     text = (-1).to_bytes(2, "big", signed=True)
     if client is not None:
@@ -89,7 +93,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (little_endian, "Invalid receive (size = 268435456"),
         (lambda *given: with_struct(*given)[4:], "the length is missing"),
         (name_without_length, "takes 6331 = 25,393"),
-        (lambda *given: with_struct(*given[:3], given[3] or "", given[4]), "none is -1"),
+        (none_as_empty, "none is -1"),
         (letters, "It counts bytes"),
         (lambda key, version, *rest: with_struct(version, key, *rest), "request_api_key is 0001"),
         (lambda *given: with_struct(*given).hex(), "bytes are asked for"),

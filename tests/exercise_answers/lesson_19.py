@@ -37,6 +37,10 @@ def of(answer: dict[str, Any], id: int) -> str:
     return next(f"{b['host']}:{b['port']}" for b in answer["brokers"] if b["node_id"] == id)
 
 
+def next_broker(answer: dict[str, Any], topic: str, partition: int) -> str:
+    return of(answer, partition % 3 + 2)
+
+
 def by_loops(answer: dict[str, Any], topic: str, partition: int) -> str | None:
     for each in answer["topics"]:
         for one in each["partitions"]:
@@ -106,7 +110,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (by_place, "its place in the list"),
         (one_leader_id, "a client needs host and port"),
         (never_none, "answer None"),
-        (lambda answer, topic, partition: of(answer, partition % 3 + 2), "That is broker 2, not 1"),
+        (next_broker, "That is broker 2, not 1"),
         (first_replica, 'In the story "a leader that is not the first replica": for orders-0'),
         (in_two, "An address is one text, such as 127.0.0.1:9091"),
         (lambda answer, topic, partition: "localhost:9092", "No broker listens there"),

@@ -151,8 +151,7 @@ def test_what_another_made_is_refused_and_left_alone(prose: Prose, checkout: Pat
         (checkout / ".venv" / bootstrap.STAMP).symlink_to(there / bootstrap.STAMP)
         (checkout / "requirements.txt").write_text("click==8.1.0 \\\n    --hash=sha256:00\n")
     before = everything(kept), everything(root)
-    with prose.refused(SetupFailed):
-        bootstrap.prepare(root)
+    prose.refuses(SetupFailed, bootstrap.prepare, root)
     assert (everything(kept), everything(root)) == before
     assert not checkout.with_name("nowhere").exists()
 
@@ -276,8 +275,7 @@ def test_an_unreachable_registry_is_reported_in_one_sentence(
     monkeypatch.setattr(shutil, "which", lambda name: None)
     for name, value in {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0", "PIP_FIND_LINKS": ""}.items():
         monkeypatch.setenv(name, value)
-    with prose.refused(SetupFailed):
-        bootstrap.prepare(checkout)
+    prose.refuses(SetupFailed, bootstrap.prepare, checkout)
     assert bootstrap.read_stamp(checkout / ".venv") == f"unfinished {checkout}"
     assert not bootstrap.ready(checkout)
 
@@ -325,8 +323,7 @@ def test_somebody_elses_folder_is_left_alone(prose: Prose, checkout: Path, envir
         venv.mkdir()
     (venv / "letter.txt").touch()
     before = everything(venv)
-    with prose.refused(SetupFailed):
-        bootstrap.prepare(checkout)
+    prose.refuses(SetupFailed, bootstrap.prepare, checkout)
     assert everything(venv) == before
 
 
@@ -348,8 +345,7 @@ def test_a_folder_that_cannot_be_written_is_reported(
         raise OSError(number, os.strerror(number), str(path))
 
     monkeypatch.setattr(Path, "mkdir", fail)
-    with prose.refused(SetupFailed):
-        bootstrap.prepare(checkout)
+    prose.refuses(SetupFailed, bootstrap.prepare, checkout)
 
 
 def test_a_folder_that_is_no_checkout_is_reported(tmp_path: Path) -> None:

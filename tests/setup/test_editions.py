@@ -179,8 +179,7 @@ def test_operators_learn_what_costs_them() -> None:
 
 def test_a_lesson_says_its_question(prose: Prose) -> None:
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A title")])
-    with prose.refused(BadInput):
-        editions.lesson(Path("99-x.ipynb"), book)
+    prose.refuses(BadInput, editions.lesson, Path("99-x.ipynb"), book)
 
 
 @every_lesson

@@ -99,5 +99,4 @@ def test_libraries_of_benchmarks_and_ci_stay_out() -> None:
 
 def test_a_wrong_call_lists_the_right_ones(prose: Prose) -> None:
     """Nothing is written for it."""
-    with prose.refused(BadInput):
-        lock.main(["lok"])
+    prose.refuses(BadInput, lock.main, ["lok"])

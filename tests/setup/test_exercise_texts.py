@@ -36,7 +36,8 @@ def texts(number: str) -> Iterator[tuple[str, str]]:
         remarks = (getattr(exercise, name, {}).values() for name in ("remarks", "praise", "evades"))
         own = [exercise.title, *exercise.hints, getattr(exercise, "why", ""), *(r for each in remarks for r in each)]
         yield from ((exercise.name, text) for text in own if isinstance(text, str))
-    for name, guess in ((name, GUESSES[name]) for name in GUESSES if name.startswith(number)):
+    for name in (name for name in GUESSES if name.startswith(number)):
+        guess = GUESSES[name]
         answers = (
             [t for o in guess.options for t in o] if isinstance(guess, Guess) else [*guess.hints.values(), guess.why]
         )

@@ -127,21 +127,18 @@ def test_a_taken_port_is_reported(
         taken.listen()
         port = taken.getsockname()[1]
         prose.hide[str(port)] = "PORT"
-        with prose.refused(BadInput):
-            launch.open_lab("one.ipynb", port=port, root=tmp_path)
+        prose.refuses(BadInput, launch.open_lab, "one.ipynb", port=port, root=tmp_path)
     assert launch.main(["--check", "--port", "99999"]) == 2
     prose(capsys.readouterr().err)
     monkeypatch.setattr(launch, "free_port", lambda preferred=0: 8888)
-    with prose.refused(BadInput):
-        launch.open_lab("one.ipynb", port=80, root=tmp_path)
+    prose.refuses(BadInput, launch.open_lab, "one.ipynb", port=80, root=tmp_path)
 
 
 def test_a_lab_that_cannot_start_says_why(prose: Prose, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What JupyterLab printed before it ended is part of the error."""
     (tmp_path / "jupyter_server_config.py").write_text("raise SystemExit('these settings are broken')")
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
-    with prose.refused(Unavailable):
-        launch.check(tmp_path)
+    prose.refuses(Unavailable, launch.check, tmp_path)
 
 
 @needs_chromium

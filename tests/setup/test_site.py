@@ -165,8 +165,7 @@ def test_what_cannot_be_downloaded_is_one_sentence(
         fetch.npm("pyodide", tmp_path / "work")
     assert "\n" not in str(reported.value)
     assert shutil.which("npm") is None or f"request to {nowhere}pyodide failed, reason: " in str(reported.value)
-    with prose.refused(Unavailable):
-        fetch.wheels(tmp_path / "work" / "wheels")
+    prose.refuses(Unavailable, fetch.wheels, tmp_path / "work" / "wheels")
 
 
 def test_another_file_than_the_pinned_one_is_refused(tmp_path: Path) -> None:
@@ -179,16 +178,14 @@ def test_another_file_than_the_pinned_one_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_with_other_files_is_not_replaced(prose: Prose, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep", encoding="utf-8")
-    with prose.refused(BadInput):
-        build.build(tmp_path)
+    prose.refuses(BadInput, build.build, tmp_path)
     assert (tmp_path / "mine.txt").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_named_before_anything_is_built(prose: Prose, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("keep", encoding="utf-8")
     reported: list[object] = []
-    with prose.refused(BadInput):
-        build.build(tmp_path / "file" / "site", reported.append)
+    prose.refuses(BadInput, build.build, tmp_path / "file" / "site", reported.append)
     assert reported == []
 
 
@@ -210,8 +207,7 @@ def test_a_lab_offers_its_link(prose: Prose) -> None:
 
 
 def test_a_bad_step_is_named(prose: Prose) -> None:
-    with prose.refused(BadInput):
-        parse_fragment("story=lab&step=x")
+    prose.refuses(BadInput, parse_fragment, "story=lab&step=x")
 
 
 PAGE_IN_PYTHON = """
@@ -259,8 +255,7 @@ def test_the_page_and_python_understand_each_other() -> None:
 def test_what_a_browser_lacks_is_reported(prose: Prose, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "IN_BROWSER", True)
     onwards = "cannot run in a browser; `python3 -m kafka_ctl lab` in a clone of the project runs it"
-    with prose.refused(Unavailable):
-        Lab(zookeeper="embedded")
+    prose.refuses(Unavailable, Lab, zookeeper="embedded")
     with pytest.raises(Unavailable, match=f"{onwards}$"):
         Lab(wire=True)
     with pytest.raises(Unavailable, match=f"^a table {onwards}$"), extras.needed_for("a table"):

@@ -246,7 +246,6 @@ def test_what_is_missing_is_one_sentence(prose: Prose, monkeypatch: pytest.Monke
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
     for in_checkout in (True, False):
         monkeypatch.setattr(extras, "IN_CHECKOUT", in_checkout)
-        with prose.refused(Unavailable):
-            extras.needs("wire")
+        prose.refuses(Unavailable, extras.needs, "wire")
     with pytest.raises(UnknownName, match="known: spark, wire, zookeeper, java"):
         extras.needs("sparks")

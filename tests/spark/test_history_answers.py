@@ -94,8 +94,7 @@ def test_a_band_counts_every_history(simulated: DataFrame) -> None:
 )
 def test_what_cannot_be_resampled(prose: Prose, simulated: DataFrame, wrong: dict[str, Any]) -> None:
     answer = simulated.selectExpr("history", "time_ms AS outage_ms", "'pause' AS cause")
-    with prose.refused(BadInput):
-        questions.resampled(**{"answer": answer, "histories": 6, "sizes": [1], **wrong})
+    prose.refuses(BadInput, questions.resampled, **{"answer": answer, "histories": 6, "sizes": [1], **wrong})
 
 
 @pytest.mark.parametrize("rate", ["fast", None, True, -1, math.nan, math.inf])

@@ -111,8 +111,7 @@ def test_buckets_are_those_of_spark(whole: Path) -> None:
 def test_a_dataset_is_not_overwritten_by_accident(prose: Prose, whole: Path) -> None:
     """Told what is there and what to say; what is there stays."""
     before = (whole / "_manifest.json").read_bytes()
-    with prose.refused(BadInput):
-        write(whole)
+    prose.refuses(BadInput, write, whole)
     assert (whole / "_manifest.json").read_bytes() == before
 
 
@@ -124,8 +123,7 @@ def test_overwriting_replaces_all_and_only_the_dataset(prose: Prose, tmp_path: P
     assert again.histories == 2
     assert len(load_arrow(tmp_path / "data")) == again.records
     assert (tmp_path / "data" / "notes.txt").read_text() == "mine"
-    with prose.refused(BadInput):
-        write(tmp_path)
+    prose.refuses(BadInput, write, tmp_path)
 
 
 def test_an_interrupted_run_is_seen_and_resumed(
@@ -137,12 +135,9 @@ def test_an_interrupted_run_is_seen_and_resumed(
     fragile["clusters"] = first + 1
     with pytest.raises(RuntimeError, match="the power went"):
         write(out)
-    with prose.refused(BadInput):
-        load_arrow(out)
-    with prose.refused(BadInput):
-        write(out)
-    with prose.refused(BadInput):
-        write(out, hours=5, workload=Workload(), resume=True)
+    prose.refuses(BadInput, load_arrow, out)
+    prose.refuses(BadInput, write, out)
+    prose.refuses(BadInput, write, out, hours=5, workload=Workload(), resume=True)
     with pytest.raises(BadInput, match="overwrite and resume"):
         write(out, overwrite=True, resume=True)
     done = [json.loads(path.read_text())["histories"] for path in (out / "_buckets").glob("*.json")]
@@ -171,8 +166,7 @@ def test_a_folder_that_another_run_took_is_not_finished(
     monkeypatch.setattr(module, "simulate", interrupted)
     for before in (0, 1):  # in the first bucket, and after it
         left[:] = [0] if not before else [0, 1, 1, 1]
-        with prose.refused(BadInput):
-            write(out, overwrite=True)
+        prose.refuses(BadInput, write, out, overwrite=True)
         if ends:
             assert len(load_arrow(out)) == write(tmp_path / f"alone{before}", **later).records
             assert not (out / "_temporary").exists()
@@ -188,12 +182,10 @@ def job(**changes: Any) -> module.Job:
 
 def test_missing_and_foreign_datasets(prose: Prose, whole: Path, tmp_path: Path) -> None:
     """Loading says what is wrong with the folder."""
-    with prose.refused(BadInput):
-        load(spark(), tmp_path / "nowhere")
+    prose.refuses(BadInput, load, spark(), tmp_path / "nowhere")
     manifest = json.loads((whole / "_manifest.json").read_text())
     (tmp_path / "_manifest.json").write_text(json.dumps(manifest | {"format": 99}))
-    with prose.refused(BadInput):
-        load_arrow(tmp_path)
+    prose.refuses(BadInput, load_arrow, tmp_path)
 
 
 def test_odd_names_of_folders(tmp_path: Path) -> None:

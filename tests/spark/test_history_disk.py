@@ -71,8 +71,7 @@ def test_a_disk_that_is_full(prose: Prose, tmp_path: Path) -> None:
     with largest_file(4000), prose.refused(Unavailable):
         write(out)
     for read in (lambda: load_arrow(out), lambda: load(spark(), out)):
-        with prose.refused(BadInput):
-            read()
+        prose.refuses(BadInput, read)
     assert list((out / "_temporary").iterdir()) == []
     assert write(out, resume=True).histories == 4
     assert len(load_arrow(out)) == module.dataset(DatasetFolder(out)).records
@@ -92,8 +91,7 @@ def test_a_disk_that_fills_up(prose: Prose, tmp_path: Path, monkeypatch: pytest.
     """Wherever it ends, nothing can be loaded; resumed, the dataset is the same."""
     with monkeypatch.context() as patch:
         full(patch, files)
-        with prose.refused(Unavailable):
-            write(tmp_path / "data")
+        prose.refuses(Unavailable, write, tmp_path / "data")
     with pytest.raises(BadInput, match="is not complete"):
         load_arrow(tmp_path / "data")
     write(tmp_path / "data", resume=True)
@@ -111,8 +109,7 @@ def test_a_dataset_is_replaced_wholly_or_not(prose: Prose, dataset: Path) -> Non
         write(dataset, seed=6, overwrite=True)
     with pytest.raises(BadInput, match="is not complete"):
         load_arrow(dataset)
-    with prose.refused(BadInput):
-        write(dataset, resume=True)
+    prose.refuses(BadInput, write, dataset, resume=True)
     write(dataset, seed=6, resume=True)
     assert load_arrow(dataset).column("history")[0].as_py() >= "cluster-006000000"
 
@@ -124,8 +121,7 @@ def test_tasks_of_spark_that_cannot_write(prose: Prose, tmp_path: Path) -> None:
         write(out)
     (out / "_temporary").rmdir()
     (out / "_temporary").write_text("in the way")
-    with prose.refused(BadInput):
-        generate(spark(), **ASKED, out=out, resume=True)
+    prose.refuses(BadInput, generate, spark(), **ASKED, out=out, resume=True)
     with pytest.raises(BadInput, match="is not complete"):
         load(spark(), out)
     (out / "_temporary").unlink()
@@ -151,8 +147,7 @@ WRONG: dict[str, list[Any]] = {
 )
 def test_arguments_that_are_neither_numbers_nor_paths(prose: Prose, tmp_path: Path, wrong: dict) -> None:
     """One sentence, and no folder."""
-    with prose.refused(BadInput):
-        write(**{"out": tmp_path / "data", **wrong})
+    prose.refuses(BadInput, write, **{"out": tmp_path / "data", **wrong})
     assert not (tmp_path / "data").exists()
 
 
@@ -165,25 +160,20 @@ def test_one_cluster_has_the_same_limits(hours: Any) -> None:
 def test_a_file_where_the_folder_should_be(prose: Prose, tmp_path: Path, dataset: Path) -> None:
     """Or below one; what is there stays."""
     (tmp_path / "note").write_text("mine")
-    with prose.refused(BadInput):
-        write(tmp_path / "note")
-    with prose.refused(BadInput):
-        write(tmp_path / "note" / "x")
+    prose.refuses(BadInput, write, tmp_path / "note")
+    prose.refuses(BadInput, write, tmp_path / "note" / "x")
     for options in ({"overwrite": True}, {"resume": True}):
         with pytest.raises(BadInput, match="is a file"):
             write(tmp_path / "note", **options)
     assert (tmp_path / "note").read_text() == "mine"
-    with prose.refused(BadInput):
-        load_arrow(tmp_path / "note")
+    prose.refuses(BadInput, load_arrow, tmp_path / "note")
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder that not even root may write")
 def test_a_folder_that_cannot_be_written(prose: Prose) -> None:
     """Whoever asks."""
-    with prose.refused(BadInput):
-        write("/proc/kafka_ctl")
-    with prose.refused(BadInput):
-        to_parquet([], "/proc/run.parquet")
+    prose.refuses(BadInput, write, "/proc/kafka_ctl")
+    prose.refuses(BadInput, to_parquet, [], "/proc/run.parquet")
 
 
 # Reading
@@ -227,8 +217,7 @@ def test_a_manifest_that_is_none(prose: Prose, dataset: Path, text: bytes) -> No
     (dataset / "_manifest.json").write_bytes(text)
     with pytest.raises(BadInput, match=r"_manifest\.json is damaged: "):
         load_arrow(dataset)
-    with prose.refused(BadInput):
-        write(dataset, resume=True)
+    prose.refuses(BadInput, write, dataset, resume=True)
     assert write(dataset, overwrite=True).histories == 4
 
 
@@ -250,8 +239,7 @@ def test_a_dataset_that_may_not_be_read(prose: Prose, dataset: Path, monkeypatch
         return opened(file, **options)
 
     monkeypatch.setattr(pq, "read_schema", refused)
-    with prose.refused(BadInput):
-        load(None, dataset)
+    prose.refuses(BadInput, load, None, dataset)
 
 
 # One trace in a file
@@ -280,8 +268,7 @@ def test_where_no_trace_can_be_written(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "note").write_text("mine")
-    with prose.refused(BadInput):
-        Lab(brokers=1).trace.to_parquet(path)
+    prose.refuses(BadInput, Lab(brokers=1).trace.to_parquet, path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["note"]
 
 
@@ -291,8 +278,7 @@ def test_a_permission_that_is_lacking_is_ours(prose: Prose, tmp_path: Path, monk
 
     monkeypatch.setattr(pq, "write_table", refused)
     path = tmp_path / "run.parquet"
-    with prose.refused(BadInput):
-        Lab(brokers=1).trace.to_parquet(path)
+    prose.refuses(BadInput, Lab(brokers=1).trace.to_parquet, path)
 
 
 def test_logs_and_streams_that_cannot_be_written(prose: Prose, tmp_path: Path) -> None:
@@ -300,8 +286,7 @@ def test_logs_and_streams_that_cannot_be_written(prose: Prose, tmp_path: Path) -
     trace = simulate(1, 2)
     (tmp_path / "note").write_text("mine")
     for write in (write_logs, live.grow):
-        with prose.refused(BadInput):
-            write(trace, tmp_path / "note" / "x")
+        prose.refuses(BadInput, write, trace, tmp_path / "note" / "x")
         with pytest.raises(BadInput, match="None is not a path"):
             write(trace, None)
         with largest_file(100), prose.refused(Unavailable):
@@ -311,16 +296,14 @@ def test_logs_and_streams_that_cannot_be_written(prose: Prose, tmp_path: Path) -
 
 
 def test_loading_needs_a_session(prose: Prose, dataset: Path) -> None:
-    with prose.refused(BadInput):
-        load(None, dataset)
+    prose.refuses(BadInput, load, None, dataset)
 
 
 def test_what_is_no_parquet_is_reported(prose: Prose, tmp_path: Path) -> None:
     (tmp_path / "note.parquet").write_text("mine")
     with pytest.raises(BadInput, match="is not a Parquet file: "):
         read_parquet(tmp_path / "note.parquet")
-    with prose.refused(BadInput):
-        read_parquet(tmp_path / "nowhere.parquet")
+    prose.refuses(BadInput, read_parquet, tmp_path / "nowhere.parquet")
 
 
 def test_replacing_is_all_or_nothing(tmp_path: Path) -> None:

@@ -571,8 +571,7 @@ def test_arguments_that_are_not_paths(prose: Prose, paths: Any) -> None:
     """An error of ours, before Spark is asked."""
     from kafka_ctl.errors import KafkaCtlError
 
-    with prose.refused(KafkaCtlError):
-        import_logs(None, paths)
+    prose.refuses(KafkaCtlError, import_logs, None, paths)
 
 
 def test_an_address_that_no_package_here_can_read() -> None:
@@ -582,8 +581,7 @@ def test_an_address_that_no_package_here_can_read() -> None:
 
 
 def test_a_session_is_needed(prose: Prose, tmp_path: Path) -> None:
-    with prose.refused(BadInput):
-        import_logs(None, lay(tmp_path, "state-change.log", TEXT))
+    prose.refuses(BadInput, import_logs, None, lay(tmp_path, "state-change.log", TEXT))
 
 
 # The whole import

@@ -257,11 +257,9 @@ def test_several_clusters_and_a_file_that_grew(tmp_path: Path) -> None:
 
 def test_paths_that_hold_nothing(prose: Prose, tmp_path: Path) -> None:
     """One error that names the path."""
-    with prose.refused(BadInput):
-        import_logs(spark(), tmp_path / "nowhere")
+    prose.refuses(BadInput, import_logs, spark(), tmp_path / "nowhere")
     (tmp_path / "server.log").write_text("")
-    with prose.refused(BadInput):
-        import_logs(spark(), [tmp_path])
+    prose.refuses(BadInput, import_logs, spark(), [tmp_path])
 
 
 @pytest.mark.parametrize(

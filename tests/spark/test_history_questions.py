@@ -298,8 +298,7 @@ def test_a_topic_that_is_created_again_has_a_first_leader_again() -> None:
 def test_anything_else_is_refused(prose: Prose) -> None:
     """With the columns that are missing."""
     for wrong in (spark().range(3), [], "a path", to_arrow([]).drop_columns(["kind"])):
-        with prose.refused(BadInput):
-            questions.unavailability(wrong)
+        prose.refuses(BadInput, questions.unavailability, wrong)
 
 
 @pytest.mark.parametrize("minutes", [-1, math.nan, math.inf, 10**400, "5", None, True])
@@ -337,5 +336,4 @@ def test_the_plot_shows_every_cause(prose: Prose, simulated: DataFrame) -> None:
     figure.savefig(pictures[0])
     plots.unavailability_by_cause(answer).savefig(pictures[1])
     assert pictures[0].getvalue() == pictures[1].getvalue()
-    with prose.refused(UnknownName):
-        plots.unavailability_by_cause(answer, "colour")
+    prose.refuses(UnknownName, plots.unavailability_by_cause, answer, "colour")

@@ -50,8 +50,7 @@ def test_summaries_equal_the_plain_computation(
 
 
 def test_columns_that_cannot_be_grouped_by(prose: Prose) -> None:
-    with prose.refused(UnknownName):
-        questions.unavailability_by(Trace(), "outage_ms")
+    prose.refuses(UnknownName, questions.unavailability_by, Trace(), "outage_ms")
 
 
 def test_broker_churn_equals_the_plain_computation(clusters: dict[str, Trace], simulated: DataFrame) -> None:

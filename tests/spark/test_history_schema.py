@@ -85,14 +85,12 @@ def test_one_history_of_several_is_picked(prose: Prose) -> None:
     later = FULL._replace(seq=1, isr=())
     table = pa.concat_tables([to_arrow([later, FULL], "b"), to_arrow([FULL], "a")])
     assert from_arrow(table, "b").records == [FULL, later]
-    with prose.refused(BadInput):
-        from_arrow(table)
+    prose.refuses(BadInput, from_arrow, table)
     with pytest.raises(BadInput, match="no history 'c'"):
         from_arrow(table, "c")
 
 
 def test_other_tables_are_refused(prose: Prose) -> None:
     """With what is missing; a column that may be empty may also be missing."""
-    with prose.refused(BadInput):
-        from_arrow(to_arrow([FULL]).drop_columns(["time_ms"]))
+    prose.refuses(BadInput, from_arrow, to_arrow([FULL]).drop_columns(["time_ms"]))
     assert from_arrow(to_arrow([FULL]).drop_columns(["detail", "isr"]))[0].isr is None

@@ -187,8 +187,7 @@ def test_java_that_does_not_start_is_reported(prose: Prose, monkeypatch: pytest.
     broken.chmod(0o755)
     with monkeypatch.context() as patch:
         patch.setattr("kafka_ctl.setup.java.java_executable", lambda: broken)
-        with prose.refused(Unavailable):
-            session.spark()
+        prose.refuses(Unavailable, session.spark)
     assert session.spark().range(2).count() == 2
 
 

@@ -75,8 +75,7 @@ WRONG: dict[str, list[Any]] = {
 @pytest.mark.parametrize("wrong", [{name: value} for name, values in WRONG.items() for value in values], ids=source)
 def test_a_workload_that_cannot_be(prose: Prose, wrong: dict) -> None:
     """One clear error."""
-    with prose.refused(BadInput):
-        Workload(**wrong)
+    prose.refuses(BadInput, Workload, **wrong)
     with pytest.raises(BadInput, match=r"workload=.*: give a Workload"):
         simulate(1, 1, workload=wrong)
 
@@ -206,6 +205,5 @@ def test_a_workload_configures_its_brokers(timeout: int) -> None:
 
 
 def test_a_dataset_refuses_a_configuration_that_there_is_not(prose: Prose, tmp_path: Path) -> None:
-    with prose.refused(UnknownName):
-        generate(None, 1, 1, out=tmp_path / "out", workload=Workload(config={"colour": 1}))
+    prose.refuses(UnknownName, generate, None, 1, 1, out=tmp_path / "out", workload=Workload(config={"colour": 1}))
     assert not (tmp_path / "out").exists()

@@ -297,21 +297,17 @@ def test_a_folder_without_logs_and_one_that_loses_them(prose: Prose, text: list[
     broker.log.unlink()
     with pytest.raises(Unavailable, match=r"state-change \w+ was removed before"):
         reader.partitions({}, end)
-    with prose.refused(BadInput):
-        live.logs(spark(), tmp_path / "nowhere")
+    prose.refuses(BadInput, live.logs, spark(), tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("source", [live.traces, live.logs])
 def test_what_is_no_folder_of_records(prose: Prose, tmp_path: Path, source: Callable[..., DataFrame]) -> None:
     """A wrong session is refused after a wrong folder."""
     for folder in (None, 5, "", tmp_path / "nowhere"):
-        with prose.refused(BadInput):
-            source(spark(), folder)
-    with prose.refused(BadInput):
-        source(None, tmp_path)
+        prose.refuses(BadInput, source, spark(), folder)
+    prose.refuses(BadInput, source, None, tmp_path)
     if source is live.logs:
-        with prose.refused(BadInput):
-            live.logs(spark(), tmp_path, history=7)
+        prose.refuses(BadInput, live.logs, spark(), tmp_path, history=7)
 
 
 def test_the_end_of_a_file_is_found_from_behind(tmp_path: Path) -> None:

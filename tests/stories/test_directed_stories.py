@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 import pytest
-from labs import acting, process_of, settled, until_quiet
+from labs import acting, process_of, three_brokers, until_quiet
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.invariants import Violation
@@ -19,8 +19,8 @@ from kafka_ctl.replica import OFFLINE
 from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
 from tests.mutants import mutant
 
-CONFIG = {"auto.leader.rebalance.enable": False, "unclean.leader.election.enable": False, "delete.topic.enable": True}
-TOPICS = {"orders": {0: [2, 3, 1], 1: [1, 2, 3]}}
+ORDERS = (2, 3, 1), (1, 2, 3)
+"""The replicas of its two partitions."""
 OCCASIONS: dict[str, Callable[[Lab], object]] = {
     "a follower dies": lambda lab: lab.kill(3),
     "a leader dies": lambda lab: lab.kill(2),
@@ -31,11 +31,6 @@ OCCASIONS: dict[str, Callable[[Lab], object]] = {
     "a topic is deleted": lambda lab: lab.delete_topic("orders"),
     "a partition moves": lambda lab: lab.reassign({"orders-0": [1, 3]}),
 }
-
-
-def lab_of(generation: str, topics: dict[str, dict[int, list[int]]] = TOPICS) -> Lab:
-    """Three brokers; broker 1 is the controller."""
-    return settled(generation, topics, 3, CONFIG)
 
 
 def conflicts(lab: Lab, since: int) -> int:
@@ -50,7 +45,7 @@ def test_a_lost_answer_leaves_nothing_half_done(generation: str, occasion: str) 
     """The same partitions, the same states in the controller's machines, and every broker knows."""
     outcomes = []
     for applied in (None, False, True):
-        with lab_of(generation) as lab:
+        with three_brokers(generation, *ORDERS) as lab:
             if applied is not None:
                 lab.lose(1, "zookeeper", applied=applied)
             OCCASIONS[occasion](lab)
@@ -65,7 +60,7 @@ def test_a_lost_answer_leaves_nothing_half_done(generation: str, occasion: str) 
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_a_shrink_whose_answer_is_lost_is_tried_again(generation: str) -> None:
     """The second attempt meets the version of the first; then the ISR is read again, and everybody is told of it."""
-    with lab_of(generation) as lab:
+    with three_brokers(generation, *ORDERS) as lab:
         since = len(lab.trace)
         lab.kill(3)
         until_quiet(lab.lose, 1, "zookeeper", applied=True)
@@ -86,7 +81,7 @@ def test_somebody_else_writes_between_the_read_and_the_write(generation: str, de
     """ZooKeeper is slow for the controller; a foreign write of the same state comes at each of many moments."""
     met = 0
     for quarter in range(1, 13):
-        with lab_of(generation, {"orders": {0: [2, 3, 1]}}) as lab:
+        with three_brokers(generation) as lab:
             since = len(lab.trace)
             lab.kill(dead)
             lab.delay(1, "zookeeper", 0.5)
@@ -104,7 +99,7 @@ def test_somebody_else_writes_between_the_read_and_the_write(generation: str, de
 @pytest.mark.parametrize("applied", [False, True])
 def test_an_election_whose_answer_is_lost(generation: str, applied: bool) -> None:
     """Whoever has won finds itself in `/controller`, or the next one wins; the epoch is that of who acts."""
-    with lab_of(generation) as lab:
+    with three_brokers(generation, *ORDERS) as lab:
         since = len(lab.trace)
         lab.kill(1)
         lab.lose(2, "zookeeper", applied=applied)
@@ -118,7 +113,7 @@ def test_an_election_whose_answer_is_lost(generation: str, applied: bool) -> Non
 
 def test_an_election_whose_transaction_went_through_though_its_answer_is_lost() -> None:
     """Since 2.4 `/controller` and the epoch are written together: whoever finds both to be its own has won."""
-    with lab_of("2.4") as lab:
+    with three_brokers("2.4", *ORDERS) as lab:
         since = len(lab.trace)
         lab.kill(1)
         begun = {"kind": "zk", "action": "get", "path": "/controller_epoch"}
@@ -137,7 +132,7 @@ def test_an_election_whose_transaction_went_through_though_its_answer_is_lost() 
 
 def joined(generation: str, back: str, moment: float) -> tuple[Violation, ...]:
     """What is broken when a record comes `moment` seconds after a follower has begun to catch up."""
-    with lab_of(generation, {"orders": {0: [1, 2]}}) as lab:
+    with three_brokers(generation, (1, 2)) as lab:
         lab.produce("orders", 0)
         if back == "catches up":
             lab.lag(2, "orders", 0)

@@ -229,8 +229,7 @@ def test_every_pair_is_a_scenario(generation: str) -> None:
     ids=str,
 )
 def test_what_is_too_large_is_refused(wrong: dict[str, Any], prose: Prose) -> None:
-    with prose.refused(BadInput):
-        exhaust("2.4", **wrong)
+    prose.refuses(BadInput, exhaust, "2.4", **wrong)
 
 
 def test_the_command(few: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

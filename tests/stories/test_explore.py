@@ -280,8 +280,7 @@ def test_a_mutant_is_found_and_made_short(prose: Prose) -> None:
     assert len(found.walk.commands) <= 8 and "; with the mutant cache-never-updated\n" in story_text(found)
     with Lab.replay(found.walk.story) as lab:  # without the defect
         assert not [v for v in lab.violations if v.invariant == "I18" and not v.known]
-    with prose.refused(UnknownName):
-        search("2.4", steps=1, jobs=1, mutant="nope")
+    prose.refuses(UnknownName, search, "2.4", steps=1, jobs=1, mutant="nope")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ from tools.invariants import PAGE
 CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable": False}
 
 
-def lab_with_two(generation: str, unclean: bool = False) -> Lab:
+def two_copies(generation: str, unclean: bool = False) -> Lab:
+    """Three brokers; orders-0 is on 1 and 2."""
     config = CLEAN | {"unclean.leader.election.enable": unclean}
     return lab_of("orders", {0: [1, 2]}, brokers=3, generation=generation, seed=7, config=config)
 
@@ -48,7 +49,7 @@ def test_there_are_twenty_and_more() -> None:
 
 def test_an_unclean_election_loses_records_and_that_is_known(prose: Prose, generation: str) -> None:
     """KIP-106 made clean elections the default; in 0.10 what marks the loss first is KIP-101."""
-    with lab_with_two(generation, unclean=True) as lab:
+    with two_copies(generation, unclean=True) as lab:
         until_quiet(lab.lag, 2, "orders", 0)
         lab.produce("orders", 0)
         assert lab.violations == ()
@@ -66,7 +67,7 @@ def test_an_unclean_election_loses_records_and_that_is_known(prose: Prose, gener
 
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_only_the_election_makes_a_loss_known_not_the_setting(generation: str) -> None:
-    with lab_with_two(generation, unclean=True) as lab, mutant("one-is-all"):
+    with two_copies(generation, unclean=True) as lab, mutant("one-is-all"):
         lab.disconnect(1, 2)
         lab.produce("orders", 0)
         lab.kill(1)
@@ -75,7 +76,7 @@ def test_only_the_election_makes_a_loss_known_not_the_setting(generation: str) -
 
 
 def test_what_the_leader_alone_acknowledged_may_be_lost_and_that_is_reported_once() -> None:
-    with lab_with_two("2.4") as lab:
+    with two_copies("2.4") as lab:
         lab.disconnect(1, 2)
         lab.produce("orders", 0, records=2, acks=1)
         lab.kill(1)
@@ -99,7 +100,7 @@ def test_a_deleted_topic_owes_nobody_its_records(generation: str) -> None:
 
 
 def test_the_checker_stops_at_the_first_bad_step() -> None:
-    with mutant("sent-is-received"), lab_with_two("2.0") as lab:
+    with mutant("sent-is-received"), two_copies("2.0") as lab:
         lab.produce("orders", 0, wait=False)
         violation = lab.run_until_violation()
         assert isinstance(violation, Violation)
@@ -263,7 +264,7 @@ def test_a_request_for_no_replicas_asks_for_that() -> None:
     """The tool of 0.10 takes it; the copies that it leaves no room for may be deleted. Kafka 0.10.2.2:
     admin/ReassignPartitionsCommand.scala, parseAndValidate
     """
-    with lab_with_two("0.10") as lab:
+    with two_copies("0.10") as lab:
         plan = '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[]}]}'
         until_quiet(lab.execute_reassignment, plan)
         lab.run_for(400)

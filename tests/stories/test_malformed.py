@@ -25,11 +25,9 @@ def test_a_blocked_election_is_named(prose: Prose, generation: str) -> None:
     with Lab(generation=generation) as lab:
         lab.write_znode("/controller_epoch", "junk")
         lab.delete_controller()
-        with prose.refused(ConditionNotMet):
-            lab.settle()
+        prose.refuses(ConditionNotMet, lab.settle)
         assert lab.now < 60
-        with prose.refused(ConditionNotMet):
-            lab.run_until(lambda: lab.controller is not None)
+        prose.refuses(ConditionNotMet, lab.run_until, lambda: lab.controller is not None)
         until_quiet(lab.write_znode, "/controller_epoch", "7")
         assert lab.controller is not None and lab.controller.epoch > 7
         with Lab.replay(lab.story) as again:
@@ -117,8 +115,7 @@ def test_0_10_cannot_read_a_request_for_elections_that_is_no_json(prose: Prose) 
         assert lab.trace[-1].action == "PreferredReplicaLeaderElection" and lab.trace[-1].error is not None
         assert lab.controller is not None
         lab.delete_controller()
-        with prose.refused(ConditionNotMet):
-            lab.settle()
+        prose.refuses(ConditionNotMet, lab.settle)
 
 
 @pytest.mark.parametrize(("generation", "acts"), [("0.10", True), ("2.0", False), ("2.4", False)])

@@ -186,13 +186,11 @@ def test_an_exhibit_is_found_by_number_name_or_ticket(prose: Prose) -> None:
         "linkedin/kafka#14",
         "kafka/pull/14",
     )
-    with prose.refused(BadInput):
-        find("7235")
+    prose.refuses(BadInput, find, "7235")
     with prose.refused(BadInput):
         find([])  # type: ignore[arg-type]
     for wrong in ("0", "999", "KAFKA-1", "mermaid", ""):
-        with prose.refused(UnknownName):
-            find(wrong)
+        prose.refuses(UnknownName, find, wrong)
 
 
 def test_what_a_question_asks_is_answered_by_both_runs() -> None:

@@ -186,8 +186,7 @@ def test_a_story_names_them_and_replay_wants_them_again(prose: Prose) -> None:
     with orders(elections={"offline": last_of_isr}) as lab:
         until_quiet(lab.kill, 1)
         assert "elections.offline" in lab.story.splitlines()[0]
-        with prose.refused(BadInput):
-            Lab.replay(lab.story)
+        prose.refuses(BadInput, Lab.replay, lab.story)
         with Lab.replay(lab.story, elections={"offline": last_of_isr}) as again:
             assert again.trace.text() == lab.trace.text()
         with lab.fork() as same, lab.fork(elections={}) as other:
@@ -234,8 +233,7 @@ def test_an_error_in_one_is_reported_with_what_it_was_given(prose: Prose, functi
     ids=source,
 )
 def test_a_rule_that_returns_what_cannot_be_used(prose: Prose, rule: str, function: Callable) -> None:
-    with prose.refused(PluginFailed):
-        _create_a_topic({rule: function})
+    prose.refuses(PluginFailed, _create_a_topic, {rule: function})
 
 
 @pytest.mark.parametrize("answer", [None, 10**6])
@@ -348,13 +346,11 @@ def test_a_rule_for_late_followers_of_ones_own(prose: Prose) -> None:
             lab.run_for(9)
             reported[name] = [isr for _, isr in isrs(lab)[before:]]
     assert reported == {"usual": [], "counts": [(1, 2)]}
-    with prose.refused(PluginFailed):
-        orders(rules={"late": lambda *_: 3})
+    prose.refuses(PluginFailed, orders, rules={"late": lambda *_: 3})
 
 
 def test_what_is_no_plugin_is_refused(prose: Prose) -> None:
-    with prose.refused(UnknownName):
-        Lab(elections={"ofline": last_of_isr})
+    prose.refuses(UnknownName, Lab, elections={"ofline": last_of_isr})
     with prose.refused(BadInput):
         Lab(rules={"fence": 3})  # type: ignore[dict-item]
     with prose.refused(BadInput):
@@ -374,5 +370,4 @@ def test_a_pipeline_of_ones_own(prose: Prose) -> None:
             done[name] = lab.now
     assert done["one"] > done["usual"]
     for wrong in (lambda operations, window: [operations[::-1]], lambda operations, window: [operations[1:]]):
-        with prose.refused(PluginFailed):
-            Lab(rules={"pipeline": wrong})
+        prose.refuses(PluginFailed, Lab, rules={"pipeline": wrong})

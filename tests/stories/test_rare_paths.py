@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from labs import acting, lab_of, play, process_of, settled, until_quiet
+from labs import CLEAN, acting, lab_of, play, process_of, settled, three_brokers, until_quiet
 
 from kafka_ctl.brokers.disk import PATHS, Disk
 from kafka_ctl.cluster import TopicPartition
@@ -17,17 +17,11 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.partition import NEW
 from kafka_ctl.requests import STORAGE_ERROR
 
-CONFIG = {"auto.leader.rebalance.enable": False, "unclean.leader.election.enable": False, "delete.topic.enable": True}
 STATE = "/brokers/topics/orders/partitions/0/state"
 NEWER = '{"controller_epoch":9,"leader":2,"version":1,"leader_epoch":0,"isr":[2,3,1]}'
 
 MALFORMED = '{"version":1,"leader":"two"}'
 """JSON of another shape. Since 1.1 it ends the whole batch: see `test_malformed.py`."""
-
-
-def three_brokers(generation: str, replicas: tuple[int, ...] = (2, 3, 1)) -> Lab:
-    """Three brokers; broker 1 is the controller."""
-    return settled(generation, {"orders": {0: list(replicas)}}, 3, CONFIG)
 
 
 # What stands in ZooKeeper is not what the controller wrote
@@ -239,7 +233,7 @@ def test_a_follower_that_never_reached_a_new_leader_is_late(records: int) -> Non
 
     Kafka 2.4.1: cluster/Partition.scala, makeLeader (UnknownOffsetMetadata), isFollowerOutOfSync
     """
-    with settled("2.4", {"orders": {0: [2, 3, 4]}}, 4, CONFIG) as lab:
+    with settled("2.4", {"orders": {0: [2, 3, 4]}}, 4, CLEAN) as lab:
         for _ in range(records):
             until_quiet(lab.produce, "orders", 0)
         lab.disconnect(3, 4)
@@ -271,7 +265,7 @@ def test_who_was_counted_in_has_the_whole_time_again(generation: str) -> None:
 
 def test_a_leader_and_isr_gives_every_member_of_the_isr_the_whole_time(generation: str) -> None:
     """Broker 3 leaves by a controlled shutdown nine seconds after broker 2 has begun to lag: the lag begins again."""
-    with settled(generation, {"orders": {0: [1, 2, 3]}}, 4, CONFIG) as lab:
+    with settled(generation, {"orders": {0: [1, 2, 3]}}, 4, CLEAN) as lab:
         lab.lag(2, "orders", 0)
         lab.produce("orders", 0, acks=1)
         lab.run_for(9)
@@ -289,7 +283,7 @@ def test_an_isr_that_is_there_already_is_compared_as_content(
     generation: str, isr: list[int], error: str | None
 ) -> None:
     """The order of the keys does not count, that of the ISR does."""
-    with settled(generation, {"orders": {0: [1, 2]}}, 3, CONFIG) as lab:
+    with three_brokers(generation, (1, 2)) as lab:
         lab.lag(2, "orders", 0)
         lab.run_for(25)
         assert lab.partition("orders", 0).isr == (1,)
@@ -354,14 +348,14 @@ def test_what_is_moving_is_listed_and_reported() -> None:
 def test_a_reassignment_to_brokers_that_are_alive(waits: bool) -> None:
     """It is begun, also where one to a dead broker would be dropped (KAFKA-4214)."""
     generation = Generation("2.0").but(waits_for_dead_targets=waits)
-    with settled(generation, {"orders": {0: [2, 3]}}, 3, CONFIG) as lab:
+    with three_brokers(generation, (2, 3)) as lab:
         until_quiet(lab.reassign, {"orders-0": [1, 2]})
         assert lab.partition("orders", 0).replicas == (1, 2)
 
 
 def test_what_moves_already_is_not_begun_again() -> None:
     """0.10 notices its own changes of the znode when the first of two moves has ended."""
-    with settled("0.10", {"orders": {0: [2, 3], 1: [2, 3]}}, 3, CONFIG) as lab:
+    with three_brokers("0.10", (2, 3), (2, 3)) as lab:
         lab.disconnect(1, 2, one_way=True)
         since = len(lab.trace)
         until_quiet(lab.reassign, {"orders-0": [3, 2], "orders-1": [2, 1]})
@@ -415,7 +409,7 @@ def test_a_deletion_is_looked_at_again_when_a_broker_dies_in_it(generation: str)
 
 
 def test_leaderships_of_a_topic_that_is_being_deleted_are_not_rebalanced(generation: str) -> None:
-    config = CONFIG | {"auto.leader.rebalance.enable": True, "leader.imbalance.check.interval.seconds": 20}
+    config = CLEAN | {"auto.leader.rebalance.enable": True, "leader.imbalance.check.interval.seconds": 20}
     topics = {"orders": {0: [2, 3, 1]}, "other": {0: [1, 2]}}
     with settled(generation, topics, 3, config) as lab:
         play(lab, "kill 2; settle; kill 3; settle; delete_topic orders; settle")
@@ -457,7 +451,7 @@ def test_elections_that_are_needless_or_of_nothing() -> None:
 def test_who_is_not_in_sync_and_the_automatic_rebalance(in_sync_only: bool) -> None:
     """Until 2.6 it elects in vain (KAFKA-9866)."""
     generation = Generation("2.4").but(rebalances_to_in_sync=in_sync_only)
-    config = CONFIG | {"auto.leader.rebalance.enable": True, "leader.imbalance.check.interval.seconds": 20}
+    config = CLEAN | {"auto.leader.rebalance.enable": True, "leader.imbalance.check.interval.seconds": 20}
     with settled(generation, {"orders": {0: [2, 3]}}, 3, config) as lab:
         until_quiet(lab.kill, 2)
         lab.disconnect(2, 3)
@@ -497,7 +491,7 @@ def test_a_future_copy_that_is_given_up_makes_room() -> None:
 
 
 def test_a_broker_may_have_the_id_0(generation: str) -> None:
-    with lab_of("orders", {0: [0, 1], 1: [1, 0]}, brokers=[0, 1], generation=generation, seed=1, config=CONFIG) as lab:
+    with lab_of("orders", {0: [0, 1], 1: [1, 0]}, brokers=[0, 1], generation=generation, seed=1, config=CLEAN) as lab:
         assert [p.leader for p in lab.partitions()] == [0, 1]
         assert set(process_of(lab, 0).hosted) == set(process_of(lab, 1).hosted)
         assert len(process_of(lab, 0).metadata) == 2

@@ -91,16 +91,13 @@ def test_it_is_one_page(prose: Prose, tmp_path: Path) -> None:
         page = shown.export(tmp_path / "both.html").read_text("utf-8")
         assert f'"parted":{shown.parted}' in page and "With the fix" in page
         assert shown.index == 1
-        with prose.refused(BadInput):
-            shown.export(tmp_path / "both.doc")
+        prose.refuses(BadInput, shown.export, tmp_path / "both.doc")
 
 
 def test_what_is_no_run_is_refused(prose: Prose) -> None:
     with Lab(brokers=1) as lab:
-        with prose.refused(BadInput):
-            side_by_side(lab, "x")
-        with prose.refused(BadInput):
-            side_by_side(lab, Trace())
+        prose.refuses(BadInput, side_by_side, lab, "x")
+        prose.refuses(BadInput, side_by_side, lab, Trace())
         with pytest.raises(UnknownName, match="unknown view 'clusters'"):
             side_by_side(lab, lab, view="clusters")
         with pytest.raises(BadInput, match="titles cannot be"):

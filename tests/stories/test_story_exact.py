@@ -90,8 +90,7 @@ def test_costs_are_part_of_the_story() -> None:
 
 @pytest.mark.parametrize("costs", ["""'{"lunch":1}'""", """'{"boot":"long"}'""", """'{"boot":-1}'""", "3"])
 def test_costs_that_cannot_be(prose: Prose, costs: str) -> None:
-    with prose.refused(BadInput):
-        Lab.replay(f"lab costs={costs}\nsettle\n")
+    prose.refuses(BadInput, Lab.replay, f"lab costs={costs}\nsettle\n")
 
 
 # Ctrl-C

@@ -20,7 +20,8 @@ MB = 1_000_000
 RATE, REPLICAS = "follower.replication.throttled.rate", "follower.replication.throttled.replicas"
 
 
-def lab_of_two(generation: str = "2.0") -> Lab:
+def two_copies(generation: str = "2.0") -> Lab:
+    """Three brokers; orders-0 is on 1 and 2."""
     return lab_of("orders", {0: [1, 2]}, brokers=3, generation=generation, seed=1)
 
 
@@ -90,7 +91,7 @@ def test_throttled_replicas_as_a_topic_lists_them() -> None:
 
 def test_each_byte_takes_its_time() -> None:
     """100 MB over a link of 1 Gbit/s: 0.8 s, and a round trip for each MiB; a record without a size takes none."""
-    with lab_of_two() as lab:
+    with two_copies() as lab:
         start = lab.now
         until_quiet(lab.produce, "orders", 0, records=100, size=MB)
         copies = seconds_of(lab, "copy", 2)
@@ -103,7 +104,7 @@ def test_each_byte_takes_its_time() -> None:
 
 def test_a_hundred_thousand_records_are_no_trouble() -> None:
     began = time.process_time()
-    with lab_of_two() as lab:
+    with two_copies() as lab:
         done = lab.produce("orders", 0, records=100_000, size=1000)
         assert done is not None and done.acknowledged
         lab.settle()
@@ -128,7 +129,7 @@ def test_many_records_are_written_as_runs_and_read_again(steps: list[tuple[int, 
 
 def test_who_copies_for_too_long_leaves_the_isr() -> None:
     """2 GB over 1 Gbit/s take 16 s; a follower that has not caught up for 10 s is not in sync."""
-    with lab_of_two() as lab:
+    with two_copies() as lab:
         until_quiet(lab.produce, "orders", 0, records=2000, size=MB, acks=1)
         (left,), (back,) = seconds_of(lab, "shrink-isr", 1), seconds_of(lab, "expand-isr", 1)
         assert 10 < left < 16 < back < 20
@@ -142,7 +143,7 @@ def test_who_copies_for_too_long_leaves_the_isr() -> None:
 @pytest.mark.parametrize(("records", "rate"), [(100, MB), (300, 10 * MB)])
 def test_a_throttled_move_ends_when_it_was_computed_to(generation: str, records: int, rate: int) -> None:
     """Bytes by rate; Kafka looks once a second, and measures over ten, so that it is a little slower."""
-    with lab_of_two(generation) as lab:
+    with two_copies(generation) as lab:
         until_quiet(lab.produce, "orders", 0, records=records, size=MB)
         computed = records * MB / rate
         lab.execute_reassignment({ORDERS: [1, 3]}, throttle=rate)
@@ -166,7 +167,7 @@ def test_a_throttled_move_ends_when_it_was_computed_to(generation: str, records:
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
 def test_either_side_slows_a_move_down(side: str) -> None:
-    with lab_of_two() as lab:
+    with two_copies() as lab:
         lab.produce("orders", 0, records=50, size=MB)
         lab.alter_config("topics", "orders", {f"{side}.replication.throttled.replicas": "*"})
         lab.alter_config("brokers", 1 if side == "leader" else 3, {f"{side}.replication.throttled.rate": 5 * MB})
@@ -178,7 +179,7 @@ def test_either_side_slows_a_move_down(side: str) -> None:
 
 def test_a_replica_in_sync_is_not_throttled() -> None:
     """Else it would leave the ISR, and be further behind when it comes back (KIP-73)."""
-    with lab_of_two() as lab:
+    with two_copies() as lab:
         for broker in (1, 2):
             lab.alter_config(
                 "brokers", broker, {f"{side}.replication.throttled.rate": 1000 for side in ("leader", "follower")}
@@ -197,7 +198,7 @@ def test_a_replica_in_sync_is_not_throttled() -> None:
 
 
 def test_a_rate_can_be_changed_while_partitions_move() -> None:
-    with lab_of_two() as lab:
+    with two_copies() as lab:
         until_quiet(lab.produce, "orders", 0, records=200, size=MB)
         start = lab.now
         lab.execute_reassignment({ORDERS: [1, 3]}, throttle=MB)
@@ -211,7 +212,7 @@ def test_a_rate_can_be_changed_while_partitions_move() -> None:
 
 
 def test_a_broker_that_starts_reads_what_is_set() -> None:
-    with lab_of_two() as lab:
+    with two_copies() as lab:
         with pytest.raises(UnknownName, match="unknown entity type 'users'; known: topics, brokers"):
             lab.alter_config("users", "orders", {REPLICAS: "0:3"})
         lab.alter_config("topics", "orders", {REPLICAS: "0:3"})
@@ -228,7 +229,7 @@ def test_a_broker_that_starts_reads_what_is_set() -> None:
 
 
 def test_a_topics_setting_changes_while_it_is_used(generation: str) -> None:
-    with lab_of_two(generation) as lab:
+    with two_copies(generation) as lab:
         until_quiet(lab.kill, 2)
         one = lab.produce("orders", 0)
         assert one is not None and one.acknowledged
@@ -249,7 +250,7 @@ def test_a_topics_setting_changes_while_it_is_used(generation: str) -> None:
 
 
 def test_what_cannot_be_set_is_refused() -> None:
-    with lab_of_two() as lab:
+    with two_copies() as lab:
         reported = lab.story
         for entity, name, config, error, logged in (
             ("users", "me", {}, UnknownName, "unknown entity type"),
@@ -270,7 +271,7 @@ def test_what_cannot_be_set_is_refused() -> None:
 
 def test_without_a_change_nobody_watches() -> None:
     """So a run without changes is what it was before brokers could do this."""
-    with lab_of_two() as lab:
+    with two_copies() as lab:
         assert not lab.trace.slice(path="/config/changes", action="children")
         lab.write_znode("/config/changes/config_change_0000000007", {"version": 2, "entity_path": "topics/orders"})
         lab.settle()
@@ -283,7 +284,7 @@ def notifications(lab: Lab) -> list[str]:
 
 def test_old_notifications_are_purged_with_the_next_change(generation: str) -> None:
     """Those that are older than 15 minutes, by whichever broker is first; nobody looks before something changes."""
-    with lab_of_two(generation) as lab:
+    with two_copies(generation) as lab:
         for value in (1, 2):
             lab.alter_config("topics", "orders", {"retention.ms": value})
             lab.run_for(8 * 60)
@@ -328,7 +329,7 @@ def test_a_move_between_log_directories_takes_the_time_of_its_throttle(
     generation: str, size: int, rate: int | None, least: float, most: float
 ) -> None:
     """MB by bytes a second. Without a throttle: the time of a follower that comes back, and 8 ns a byte."""
-    with lab_of_two(generation) as lab:
+    with two_copies(generation) as lab:
         if size:
             until_quiet(lab.produce, "orders", 0, records=size, size=MB)
         start, plan = lab.now, to_other_directory("orders")
@@ -344,7 +345,7 @@ def test_a_move_between_log_directories_takes_the_time_of_its_throttle(
 
 
 def test_the_rate_of_a_broker_counts_for_its_own_copies_only_and_changes_while_they_move() -> None:
-    with lab_of_two() as lab:
+    with two_copies() as lab:
         lab.produce("orders", 0, records=60, size=MB)
         lab.alter_config("brokers", 2, {LOG_DIRS_RATE: 1000})
         until_quiet(lab.alter_config, "brokers", 1, {LOG_DIRS_RATE: MB})
@@ -384,7 +385,7 @@ def test_two_threads_share_the_rate_of_their_broker(generation: str) -> None:
 
 def test_a_move_that_begins_again_goes_on_where_it_was() -> None:
     """The future copy outlives the process; what the leader has not is dropped from it as from the present copy."""
-    with lab_of_two() as lab:
+    with two_copies() as lab:
         until_quiet(lab.produce, "orders", 0, records=30, size=MB)
         lab.execute_reassignment(to_other_directory("orders"), replica_alter_log_dirs_throttle=MB)
         lab.run_for(20)

@@ -12,9 +12,9 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.lab.lab import Lab
 
 
-@pytest.fixture(params=["0.10", "2.0", "2.4"])
-def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    with Lab(generation=request.param, seed=3, config={"delete.topic.enable": True}) as lab:
+@pytest.fixture
+def lab(generation: str) -> Iterator[Lab]:
+    with Lab(generation=generation, seed=3, config={"delete.topic.enable": True}) as lab:
         until_quiet(lab.create_topic, "t", 2, 2)
         yield lab
 

@@ -82,10 +82,8 @@ def test_refusals_are_outputs(prose: Prose) -> None:
 
 
 def test_an_unknown_command_names_the_known_ones(prose: Prose) -> None:
-    with prose.refused(UnknownName):
-        golden.record("quiet lab brokers=1\n\nquiet destroy 1\n")
-    with prose.refused(BadInput):
-        golden.record("quiet settle\n")
+    prose.refuses(UnknownName, golden.record, "quiet lab brokers=1\n\nquiet destroy 1\n")
+    prose.refuses(BadInput, golden.record, "quiet settle\n")
 
 
 def test_a_check_that_does_not_hold_is_not_recorded() -> None:

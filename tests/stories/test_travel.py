@@ -58,8 +58,7 @@ def test_what_was_stopped_goes_on(lab: Lab) -> None:
 
 
 def test_a_replay_cannot_stop_where_nothing_is(prose: Prose, lab: Lab) -> None:
-    with prose.refused(BadInput):
-        Lab.replay(STORY, until=len(lab.trace))
+    prose.refuses(BadInput, Lab.replay, STORY, until=len(lab.trace))
 
 
 def test_a_story_within_a_story_can_be_cut_again(lab: Lab) -> None:
@@ -72,8 +71,7 @@ def test_a_story_within_a_story_can_be_cut_again(lab: Lab) -> None:
 
 @pytest.mark.parametrize("story", ["until x\n", "until\n", "until 1 2 3\n", "until 1 x\n"])
 def test_until_gives_the_number_of_a_record(prose: Prose, story: str) -> None:
-    with prose.refused(BadInput):
-        Lab.replay(f"lab\n{story}")
+    prose.refuses(BadInput, Lab.replay, f"lab\n{story}")
 
 
 def test_a_fork_without_changes_is_the_same_run(prose: Prose, lab: Lab) -> None:
@@ -98,8 +96,7 @@ def test_a_fork_names_the_command_that_is_refused(prose: Prose, changes: dict[st
     """The topic is deleted in one run and not in the other, as its line of the story says."""
     with Lab(brokers=2) as lab:
         play(lab, "create_topic t; settle; delete_topic t; settle; create_topic t; settle")
-        with prose.refused(ApiException):
-            lab.fork(**changes)
+        prose.refuses(ApiException, lab.fork, **changes)
         assert lab.story.splitlines()[5] == "create_topic t"
 
 
@@ -209,10 +206,8 @@ def test_a_command_that_clients_have_seen_cannot_be_undone() -> None:
 
 
 def test_only_what_happened_can_be_taken_back(prose: Prose, lab: Lab) -> None:
-    with prose.refused(BadInput):
-        lab.back(100_000)
-    with prose.refused(BadInput):
-        lab.back(0)
+    prose.refuses(BadInput, lab.back, 100_000)
+    prose.refuses(BadInput, lab.back, 0)
 
 
 def test_what_was_not_reached_is_not_reached_again() -> None:
@@ -264,8 +259,7 @@ def test_what_is_no_number_of_a_record_is_refused(lab: Lab, odd: Any) -> None:
     "story", ["", "lab brokers=3 brokers=4\n", "lab\nuntil -5\n", "lab\nuntil true\n", "lab\nlose 1 1\n", "x" * 5000]
 )
 def test_a_story_that_is_none(prose: Prose, story: str) -> None:
-    with prose.refused(BadInput):
-        Lab.replay(story)
+    prose.refuses(BadInput, Lab.replay, story)
 
 
 def test_a_long_replay_says_how_far_it_is(

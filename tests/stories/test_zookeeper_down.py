@@ -13,7 +13,6 @@ from tables import FOLDER, tabled, tables
 
 from kafka_ctl.cli.commands import status
 from kafka_ctl.errors import BadInput, ConditionNotMet
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import COMMANDS, Lab
 
@@ -39,9 +38,9 @@ def test_every_command_is_tried() -> None:
     assert {name for name, _ in CALLS} == set(COMMANDS)
 
 
-@pytest.fixture(params=GENERATIONS)
-def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    with Lab.replay(BEGIN.format(request.param)) as lab:
+@pytest.fixture
+def lab(generation: str) -> Iterator[Lab]:
+    with Lab.replay(BEGIN.format(generation)) as lab:
         yield lab
 
 
@@ -51,12 +50,10 @@ def test_every_command_comes_to_an_end(prose: Prose, lab: Lab, name: str, args: 
     before = len(lab.trace), lab.now
     idle = (name == "at_once" and not args[0]) or args == (1, False)
     if name in REFUSED and not idle:
-        with prose.refused(BadInput):
-            getattr(lab, name)(*args)
+        prose.refuses(BadInput, getattr(lab, name), *args)
         assert (len(lab.trace), lab.now) == before
     elif name == "settle":
-        with prose.refused(ConditionNotMet):
-            lab.settle()
+        prose.refuses(ConditionNotMet, lab.settle)
     else:
         getattr(lab, name)(*args)
     until_quiet(lab.heal)

@@ -16,7 +16,6 @@ from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.schema import name_of
 from kafka_ctl.wire.versions import ANNOUNCED
 
-GENERATIONS = ["0.10", "2.0", "2.4"]
 SHOWN = (
     "base_offset log_append_time log_start_offset old_style_offsets last_stable_offset generation_id group_state "
     "authorized_operations error_message"

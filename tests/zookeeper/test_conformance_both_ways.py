@@ -146,8 +146,7 @@ def test_a_controller_of_the_kit_takes_over_a_real_cluster(prose: Prose, release
     with shared(release) as (cluster, _):
         cluster.start(1)
         cluster.start(2)
-        with prose.refused(BadInput):
-            Lab(brokers=[9], zookeeper=cluster.zookeeper.address, join=True)
+        prose.refuses(BadInput, Lab, brokers=[9], zookeeper=cluster.zookeeper.address, join=True)
         with joined(cluster) as lab:
             assert lab.controller is None
             assert b'"brokerid":1' in (cluster.read("/controller") or b"")

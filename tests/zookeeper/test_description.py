@@ -90,13 +90,10 @@ def test_files(prose: Prose, tmp_path: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbfTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 2,1\n")
     assert parse_description(file) == parse_description(str(file)) == Description((1, 2), {ZERO: LED}, {})
     file.write_text("Topic: orders\n")
-    with prose.refused(BadInput):
-        parse_description(file)
+    prose.refuses(BadInput, parse_description, file)
     file.write_bytes(b"Topic: \xff")
-    with prose.refused(BadInput):
-        parse_description(file)
-    with prose.refused(BadInput):
-        parse_description(tmp_path)
+    prose.refuses(BadInput, parse_description, file)
+    prose.refuses(BadInput, parse_description, tmp_path)
 
 
 def line(partition: object = 0, leader: object = 1, replicas: str = "1,2", isr: str = "1,2") -> str:

@@ -200,8 +200,7 @@ def test_options_are_those_of_the_lab(prose: Prose) -> None:
         assert [id for id, b in lab.brokers.items() if b.state == "running"] == [1, 2, 3, 5, 6]
         assert lab.brokers[5].rack == "r1" and lab.seed == 5
         assert "\nsettle" not in lab.story and Lab.replay(lab.story).brokers[6].rack == "r0"
-    with prose.refused(BadInput):
-        Lab.from_description(DESCRIBED, brokers=2)
+    prose.refuses(BadInput, Lab.from_description, DESCRIBED, brokers=2)
 
 
 def test_nobody_is_elected_before_all_have_come() -> None:
@@ -248,8 +247,7 @@ def test_a_running_reassignment_goes_on() -> None:
 @tabled(ids=source)
 def test_what_cannot_be_is_reported(prose: Prose, text: str) -> None:
     """One sentence names the partition or the file."""
-    with prose.refused(BadInput):
-        Lab.from_description(text)
+    prose.refuses(BadInput, Lab.from_description, text)
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ class Seen(NamedTuple):
     acls: Any
 
 
-class Place(NamedTuple):
-    """A real ZooKeeper, with a client of others."""
+class Shared(NamedTuple):
+    """A real ZooKeeper that others use, too, with a client of theirs."""
 
     address: str
     client: KazooClient
@@ -73,16 +73,16 @@ class Place(NamedTuple):
 
 
 @pytest.fixture
-def zk(server: EmbeddedServer) -> Iterator[Place]:
+def zk(server: EmbeddedServer) -> Iterator[Shared]:
     """What the client finds in the end belongs to nobody."""
     with kazoo_at(server.address) as client:
-        yield Place(server.address, client)
+        yield Shared(server.address, client)
         for name in client.get_children("/"):
             if name != "zookeeper":
                 client.delete(f"/{name}", recursive=True)
 
 
-def real_kafka(zk: Place, root: str, generation: str, empty: bool = False) -> None:
+def real_kafka(zk: Shared, root: str, generation: str, empty: bool = False) -> None:
     """What a real Kafka leaves that is switched off, with a topic to be deleted and one that moves."""
     modern = generation == "2.4"
     for path in znodes.PERSISTENT_PATHS:
@@ -109,7 +109,7 @@ def real_kafka(zk: Place, root: str, generation: str, empty: bool = False) -> No
 
 
 @pytest.mark.parametrize("chroot", ["", "/kafka"])
-def test_a_kafka_that_is_switched_off_is_left_alone(generation: str, chroot: str, zk: Place) -> None:
+def test_a_kafka_that_is_switched_off_is_left_alone(generation: str, chroot: str, zk: Shared) -> None:
     """Its topic to be deleted stays, its partition does not move: nothing at all is written."""
     real_kafka(zk, chroot, generation)
     with zk.unchanged(), pytest.raises(BadInput) as refused:
@@ -135,7 +135,7 @@ def test_a_kafka_that_is_switched_off_is_left_alone(generation: str, chroot: str
         "/zookeeper",
     ],
 )
-def test_a_single_znode_of_somebody_is_named(prose: Prose, left: str, zk: Place) -> None:
+def test_a_single_znode_of_somebody_is_named(prose: Prose, left: str, zk: Shared) -> None:
     """Also an empty folder: a Kafka that is just starting has no more yet, and no lab made it."""
     zk.write("/theirs" + left, b"7" if left == "/controller_epoch" else b"")
     with zk.unchanged("/theirs"), prose.refused(BadInput) as refused:
@@ -144,30 +144,27 @@ def test_a_single_znode_of_somebody_is_named(prose: Prose, left: str, zk: Place)
     assert left in named or left.startswith(named.partition(". ")[0])
 
 
-def test_a_cluster_that_has_the_name_of_a_lab_is_not_a_labs(prose: Prose, zk: Place) -> None:
+def test_a_cluster_that_has_the_name_of_a_lab_is_not_a_labs(prose: Prose, zk: Shared) -> None:
     """As when a Kafka was started in what a lab had left: it takes the name that it finds."""
     zk.write("/named/cluster/id", znodes.ClusterIdZNode.encode("kafka-ctl-teaching-kit"))
-    with prose.refused(BadInput):
-        zk.open_lab("/named")
+    prose.refuses(BadInput, zk.open_lab, "/named")
 
 
-def test_what_somebody_adds_to_a_labs_leftovers_is_named(prose: Prose, zk: Place) -> None:
+def test_what_somebody_adds_to_a_labs_leftovers_is_named(prose: Prose, zk: Shared) -> None:
     """Deep inside, too."""
     with zk.open_lab("/shared") as lab:
         until_quiet(lab.create_topic, "orders")
         zk.client.create("/shared/brokers/topics/theirs", b'{"version":1,"partitions":{"0":[1]}}')
     assert set(zk.everything("/shared")) >= {"/shared/brokers/topics/theirs"}
-    with prose.refused(BadInput):
-        zk.open_lab("/shared")
+    prose.refuses(BadInput, zk.open_lab, "/shared")
 
 
-def test_what_may_not_be_read_is_somebodys(prose: Prose, zk: Place) -> None:
+def test_what_may_not_be_read_is_somebodys(prose: Prose, zk: Shared) -> None:
     """A znode that is closed to us is no lab's."""
     zk.client.create("/secret")
     zk.client.create("/secret/brokers", b"", acl=[make_digest_acl("kafka", "pw", all=True)])
     try:
-        with prose.refused(BadInput):
-            zk.open_lab("/secret")
+        prose.refuses(BadInput, zk.open_lab, "/secret")
     finally:
         zk.client.add_auth("digest", "kafka:pw")
         zk.client.delete("/secret", recursive=True)
@@ -175,7 +172,7 @@ def test_what_may_not_be_read_is_somebodys(prose: Prose, zk: Place) -> None:
 
 @tabled
 def test_a_chroot_that_is_closed_is_refused(
-    prose: Prose, zk: Place, closed: str, rights: int, chroot: str, join: bool
+    prose: Prose, zk: Shared, closed: str, rights: int, chroot: str, join: bool
 ) -> None:
     """Nothing is written; the refusal names the znode whose ACL is in the way."""
     zk.client.add_auth("digest", "kafka:pw")
@@ -186,7 +183,7 @@ def test_a_chroot_that_is_closed_is_refused(
 
 
 @pytest.mark.parametrize("chroot", ["", "/empty", "/not/there"])
-def test_an_empty_chroot_or_none_is_free(chroot: str, zk: Place) -> None:
+def test_an_empty_chroot_or_none_is_free(chroot: str, zk: Shared) -> None:
     """What is at the root of a server is its own; afterwards all is as it was."""
     if chroot == "/empty":
         zk.client.create(chroot)
@@ -199,7 +196,7 @@ def test_an_empty_chroot_or_none_is_free(chroot: str, zk: Place) -> None:
 # Joining
 
 
-def test_joining_is_asked_for_by_name(generation: str, zk: Place) -> None:
+def test_joining_is_asked_for_by_name(generation: str, zk: Shared) -> None:
     """Then the lab goes on with what it finds, under the cluster's name, and takes away what it made itself."""
     real_kafka(zk, "/kafka", generation)
     before = zk.everything("/kafka")
@@ -215,7 +212,7 @@ def test_joining_is_asked_for_by_name(generation: str, zk: Place) -> None:
     assert after["/kafka/cluster/id"] == before["/kafka/cluster/id"]
 
 
-def test_a_joined_cluster_keeps_what_it_has_written_to(zk: Place) -> None:
+def test_a_joined_cluster_keeps_what_it_has_written_to(zk: Shared) -> None:
     """What the lab made and somebody has changed since is theirs."""
     zk.write("/kafka/brokers/topics/theirs", b'{"version":1,"partitions":{"0":[1]}}')
     with zk.open_lab("/kafka", join=True) as lab:
@@ -226,7 +223,7 @@ def test_a_joined_cluster_keeps_what_it_has_written_to(zk: Place) -> None:
     assert set(zk.everything("/kafka")) == {f"/kafka{path}" for path in kept}
 
 
-def test_brokers_that_have_come_meanwhile_keep_what_they_need(prose: Prose, zk: Place) -> None:
+def test_brokers_that_have_come_meanwhile_keep_what_they_need(prose: Prose, zk: Shared) -> None:
     """A Kafka that lives where a lab is closed needs the folders that the lab made."""
     broker = znodes.BrokerIdZNode.encode(Broker(7, "h", 9092), 0)
     with zk.open_lab("/busy", settle=False) as lab:
@@ -234,11 +231,10 @@ def test_brokers_that_have_come_meanwhile_keep_what_they_need(prose: Prose, zk: 
         during = set(zk.everything("/busy")) - {f"/busy{LOCK}", "/busy/controller", "/busy/brokers/ids/1"}
         zk.client.create("/busy/brokers/ids/7", broker, ephemeral=True)
     assert set(zk.everything("/busy")) == during | {"/busy/brokers/ids/7"}
-    with prose.refused(BadInput):
-        zk.open_lab("/busy")
+    prose.refuses(BadInput, zk.open_lab, "/busy")
 
 
-def test_living_brokers_of_others_are_not_joined(prose: Prose, zk: Place) -> None:
+def test_living_brokers_of_others_are_not_joined(prose: Prose, zk: Shared) -> None:
     """They could not talk to a lab's, nor a lab's to them; nothing is written."""
     real_kafka(zk, "/alive", "2.0", empty=True)
     broker = znodes.BrokerIdZNode.encode(Broker(7, "h", 9092), 0)
@@ -247,7 +243,7 @@ def test_living_brokers_of_others_are_not_joined(prose: Prose, zk: Place) -> Non
         zk.open_lab("/alive", join=True)
 
 
-def test_two_labs_do_not_join_one_cluster(prose: Prose, zk: Place) -> None:
+def test_two_labs_do_not_join_one_cluster(prose: Prose, zk: Shared) -> None:
     """The lock holds among those that join, too; the second changes nothing."""
     real_kafka(zk, "/kafka", "2.0", empty=True)
     with zk.open_lab("/kafka", join=True), zk.unchanged("/kafka"), prose.refused(BadInput):
@@ -256,11 +252,10 @@ def test_two_labs_do_not_join_one_cluster(prose: Prose, zk: Place) -> None:
 
 @tabled(ids=source)
 def test_a_wrong_join_is_refused(prose: Prose, options: dict[str, Any]) -> None:
-    with prose.refused(BadInput):
-        Lab(**options)
+    prose.refuses(BadInput, Lab, **options)
 
 
-def test_joining_on_the_command_line(zk: Place, tmp_path: Any) -> None:
+def test_joining_on_the_command_line(zk: Shared, tmp_path: Any) -> None:
     """Where a command takes a ZooKeeper, `--join` is told of in the refusal and in the help."""
     real_kafka(zk, "/kafka", "2.0", empty=True)
     story = tmp_path / "story.txt"
@@ -286,7 +281,7 @@ def outcomes(opened: list[Lab | BaseException]) -> tuple[Lab, list[BaseException
     return labs[0], [error for error in opened if isinstance(error, BaseException)]
 
 
-def attempt(zk: Place, chroot: str) -> Lab | BaseException:
+def attempt(zk: Shared, chroot: str) -> Lab | BaseException:
     try:
         return zk.open_lab(chroot)
     except BadInput as refused:
@@ -294,7 +289,7 @@ def attempt(zk: Place, chroot: str) -> Lab | BaseException:
 
 
 @pytest.mark.parametrize("chroot", ["", "/there", "/made/by/the/winner"])
-def test_of_labs_that_start_at_once_one_wins(chroot: str, zk: Place) -> None:
+def test_of_labs_that_start_at_once_one_wins(chroot: str, zk: Shared) -> None:
     """The other is refused and removes nothing; when the winner has closed, nothing is left."""
     if chroot == "/there":
         zk.client.create(chroot)
@@ -398,7 +393,7 @@ def children() -> Iterator[Callable[[], Child]]:
         yield start
 
 
-def test_of_labs_in_two_processes_one_wins(zk: Place, children: Callable[[], Child]) -> None:
+def test_of_labs_in_two_processes_one_wins(zk: Shared, children: Callable[[], Child]) -> None:
     """Twenty chroots, in each of which both open a lab at once; closing leaves nothing of either."""
     first, second = children(), children()
     for batch in range(4):
@@ -426,7 +421,7 @@ def killed_at(children: Callable[[], Child], address: str) -> None:
     child.kill()
 
 
-def test_what_a_killed_lab_left_is_taken_over(zk: Place, children: Callable[[], Child]) -> None:
+def test_what_a_killed_lab_left_is_taken_over(zk: Shared, children: Callable[[], Child]) -> None:
     """Its lock goes with its session; of two that wait for that, one wins, and takes away what was left at its end."""
     killed_at(children, f"{zk.address}/crashed")
     with ThreadPoolExecutor(2) as pool:
@@ -441,7 +436,7 @@ def test_what_a_killed_lab_left_is_taken_over(zk: Place, children: Callable[[], 
     assert set(zk.everything()) == {"/"}
 
 
-def test_a_chroot_does_not_fill_up_with_killed_labs(zk: Place, children: Callable[[], Child]) -> None:
+def test_a_chroot_does_not_fill_up_with_killed_labs(zk: Shared, children: Callable[[], Child]) -> None:
     """However many were killed one after the other: the next one that is closed takes all away but what was there."""
     zk.client.create("/theirs")
     with zk.unchanged(see=set):
@@ -454,7 +449,7 @@ def test_a_chroot_does_not_fill_up_with_killed_labs(zk: Place, children: Callabl
             assert lab.controller is not None and lab.controller.epoch == 4
 
 
-def test_a_fresh_lab_begins_with_an_empty_chroot(zk: Place, children: Callable[[], Child]) -> None:
+def test_a_fresh_lab_begins_with_an_empty_chroot(zk: Shared, children: Callable[[], Child]) -> None:
     """Also where a controller could not work with what was left; the chroot goes with the lab."""
     killed_at(children, f"{zk.address}/crashed")
     zk.client.set("/crashed/controller_epoch", b"garbage")
@@ -466,7 +461,7 @@ def test_a_fresh_lab_begins_with_an_empty_chroot(zk: Place, children: Callable[[
     assert set(zk.everything()) == {"/"}
 
 
-def test_a_fresh_lab_removes_nothing_of_others(zk: Place, children: Callable[[], Child]) -> None:
+def test_a_fresh_lab_removes_nothing_of_others(zk: Shared, children: Callable[[], Child]) -> None:
     """What others have is named, and nothing is removed: not even what the killed lab left beside it."""
     killed_at(children, f"{zk.address}/mixed")
     assert eventually(lambda: not zk.client.exists(f"/mixed{LOCK}"))
@@ -478,14 +473,14 @@ def test_a_fresh_lab_removes_nothing_of_others(zk: Place, children: Callable[[],
         zk.open_lab("/mixed", fresh=True)
 
 
-def test_a_fresh_lab_does_not_end_a_living_one(zk: Place) -> None:
+def test_a_fresh_lab_does_not_end_a_living_one(zk: Shared) -> None:
     with zk.open_lab("/living") as lab:
         with zk.unchanged("/living"), pytest.raises(BadInput, match="another lab uses"):
             zk.open_lab("/living", fresh=True)
         assert lab.controller == (1, 1)
 
 
-def test_who_joins_takes_over_only_what_was_never_written_to(zk: Place, children: Callable[[], Child]) -> None:
+def test_who_joins_takes_over_only_what_was_never_written_to(zk: Shared, children: Callable[[], Child]) -> None:
     """A topic of a killed lab whose state has changed since may be in use by the cluster that is joined."""
     killed_at(children, f"{zk.address}/both")
     zk.write("/both/brokers/topics/theirs", b'{"version":1,"partitions":{"0":[1]}}')
@@ -500,12 +495,11 @@ def test_who_joins_takes_over_only_what_was_never_written_to(zk: Place, children
 
 @tabled(ids=source)
 def test_a_wrong_fresh_is_refused(prose: Prose, options: dict[str, Any]) -> None:
-    with prose.refused(BadInput):
-        Lab(**options)
+    prose.refuses(BadInput, Lab, **options)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be stopped here")
-def test_a_process_that_stood_still_has_lost_its_chroot(zk: Place, children: Callable[[], Child]) -> None:
+def test_a_process_that_stood_still_has_lost_its_chroot(zk: Shared, children: Callable[[], Child]) -> None:
     """Its sessions ended meanwhile and another lab came: it says so, writes nothing, and removes nothing."""
     child = children()
     child.tell("open", f"{zk.address}/slept")
@@ -522,7 +516,7 @@ def test_a_process_that_stood_still_has_lost_its_chroot(zk: Place, children: Cal
         assert lab.partition("orders", 0).leader == 1 and lab.controller is not None
 
 
-def test_a_lab_that_lost_its_session_takes_its_chroot_again(zk: Place) -> None:
+def test_a_lab_that_lost_its_session_takes_its_chroot_again(zk: Shared) -> None:
     """Where nobody came meanwhile, it goes on."""
     with zk.open_lab("/again") as lab:
         until_quiet(lab.create_topic, "orders")
@@ -551,7 +545,7 @@ def test_no_session_outlives_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
             assert store.tools.granted * 2 / 3 >= longest >= least / 1000
 
 
-def test_a_broker_that_was_killed_leaves_nothing(zk: Place) -> None:
+def test_a_broker_that_was_killed_leaves_nothing(zk: Shared) -> None:
     """Its ephemeral znodes are the lab's, though the server believes it alive."""
     with zk.open_lab("/killed", brokers=2) as lab:
         lab.kill(1)

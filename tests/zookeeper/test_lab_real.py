@@ -105,8 +105,8 @@ def test_partitions_are_added(open_lab: OpenLab) -> None:
 def test_a_broker_fails_and_returns(open_lab: OpenLab) -> None:
     """Its partition gets the next leader and a smaller ISR; when it returns it joins at the end."""
     lab = open_lab()
-    acting = lab.controller.id
-    dead, *others = [b for b in (1, 2, 3) if b != acting] + [acting]
+    controller = lab.controller.id
+    dead, *others = [b for b in (1, 2, 3) if b != controller] + [controller]
     until_quiet(
         lab.create_topic, "orders", assignment={0: [dead, *others], 1: [others[0], dead]} | {1: [*others, dead]}
     )
@@ -165,8 +165,8 @@ def test_the_controller_leaves_in_good_order(open_lab: OpenLab) -> None:
 def test_a_partition_with_one_replica_waits_for_it(open_lab: OpenLab) -> None:
     """Nobody else may lead; the last ISR member stays in ZooKeeper and leads again when it returns."""
     lab = open_lab()
-    acting = lab.controller.id
-    alone = next(b for b in (1, 2, 3) if b != acting)
+    controller = lab.controller.id
+    alone = next(b for b in (1, 2, 3) if b != controller)
     until_quiet(lab.create_topic, "lonely", assignment={0: [alone]})
     until_quiet(lab.kill, alone)
     assert outcome(lab) == {"lonely-0": ("OfflinePartition", -1, (alone,), (alone,), 1, 1)}
@@ -308,8 +308,7 @@ def test_wrong_calls_are_refused(prose: Prose, open_lab: OpenLab) -> None:
     lab = open_lab()
     with pytest.raises(UnknownName, match=r"unknown broker 9; known: 1, 2, 3"):
         lab.kill(9)
-    with prose.refused(BadInput):
-        lab.start(1)
+    prose.refuses(BadInput, lab.start, 1)
     lab.create_topic("orders")
     with pytest.raises(BadInput, match="Topic 'orders' already exists"):
         lab.create_topic("orders")
@@ -383,8 +382,7 @@ def test_a_killed_server_is_reported_and_its_return_noticed(prose: Prose) -> Non
         before, server = lab.partitions(), lab.zookeeper_server
         server.kill()
         for call in (lab.znodes, lab.settle, lambda: lab.create_topic("late")):
-            with prose.refused(Unavailable):
-                call()
+            prose.refuses(Unavailable, call)
         assert "ZooKeeper does not answer" in repr(lab)
         server.restart()
         lab.settle()
@@ -445,8 +443,7 @@ def test_data_that_a_controller_cannot_use_is_refused_at_once(prose: Prose, path
     with kazoo_at(server.address) as outside:
         outside.create(f"/garbage{path}", GARBAGE[path], makepath=True)
         try:
-            with prose.refused(BadInput):
-                Lab(zookeeper=f"{server.address}/garbage", config=SHORT, join=True)
+            prose.refuses(BadInput, Lab, zookeeper=f"{server.address}/garbage", config=SHORT, join=True)
         finally:
             outside.delete("/garbage", recursive=True)
 
@@ -459,8 +456,7 @@ def test_garbage_that_comes_later_is_named_too(prose: Prose, server: EmbeddedSer
     with Lab(zookeeper=f"{server.address}/later", config=SHORT, brokers=2) as lab:
         lab.write_znode("/controller_epoch", "junk")
         lab.delete_controller()
-        with prose.refused(ConditionNotMet):
-            lab.settle()
+        prose.refuses(ConditionNotMet, lab.settle)
         lab.write_znode("/controller_epoch", "7")
         until_quiet(lab.bounce, 1)
         assert lab.controller is not None and lab.controller.epoch > 7
@@ -495,8 +491,7 @@ def test_a_failed_opening_leaves_nothing(prose: Prose, server: EmbeddedServer, m
     ):
         with pytest.raises(error, match=logged):
             Lab(zookeeper=address)
-    with prose.refused(BadInput):
-        Lab(zookeeper=server.address, config={"zookeeper.session.timeout.ms": 10})
+    prose.refuses(BadInput, Lab, zookeeper=server.address, config={"zookeeper.session.timeout.ms": 10})
     assert eventually(lambda: threads() <= before), threads() - before
 
 
@@ -518,8 +513,7 @@ def test_an_exception_while_opening_closes_everything(server: EmbeddedServer, mo
 def test_two_labs_cannot_share_a_chroot(prose: Prose, server: EmbeddedServer) -> None:
     """Brokers of another lab are not disturbed."""
     with Lab(zookeeper=f"{server.address}/shared", config=SHORT, brokers=1) as first:
-        with prose.refused(BadInput):
-            Lab(zookeeper=f"{server.address}/shared", config=SHORT, brokers=1)
+        prose.refuses(BadInput, Lab, zookeeper=f"{server.address}/shared", config=SHORT, brokers=1)
         assert first.controller == (1, 1)
         with Lab(zookeeper=f"{server.address}/other", config=SHORT, brokers=1) as second:
             assert second.controller == (1, 1)
@@ -565,5 +559,4 @@ def test_a_closed_lab_says_so(prose: Prose, server: EmbeddedServer) -> None:
         pass
     assert len(lab.trace) > 50
     for call in (lab.settle, lab.partitions, lambda: lab.brokers):
-        with prose.refused(BadInput):
-            call()
+        prose.refuses(BadInput, call)

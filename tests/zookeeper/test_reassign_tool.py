@@ -239,12 +239,9 @@ def test_partitions_and_brokers_must_exist(generation: Generation) -> None:
 @pytest.mark.parametrize("generation", GENERATIONS[:2], ids=str)
 def test_before_2_4_nothing_can_be_listed_or_cancelled(prose: Prose, generation: Generation) -> None:
     with opened(generation) as lab:
-        with prose.refused(BadInput):
-            lab.list_reassignments()
-        with prose.refused(BadInput):
-            lab.cancel_reassignment([ORDERS])
-        with prose.refused(BadInput):
-            lab.reassign({ORDERS: [3, 4]}, through="controller")
+        prose.refuses(BadInput, lab.list_reassignments)
+        prose.refuses(BadInput, lab.cancel_reassignment, [ORDERS])
+        prose.refuses(BadInput, lab.reassign, {ORDERS: [3, 4]}, through="controller")
 
 
 def test_what_is_moving_is_listed_and_brought_back() -> None:

@@ -169,8 +169,7 @@ def test_a_full_disk_of_somebodys_server(prose: Prose, small_disk: Path, monkeyp
         Lab(brokers=2, zookeeper=f"{theirs.address}/kit", config=SHORT) as lab,
     ):
         full = fill(small_disk)
-        with prose.refused(Unavailable):
-            many_topics(lab)
+        prose.refuses(Unavailable, many_topics, lab)
         assert eventually(lambda: not theirs.running)
         assert "No space left on device" in theirs.last_exception()
         full.unlink()

@@ -114,8 +114,7 @@ def test_a_data_folder_of_your_own_is_kept(shared: EmbeddedServer, tmp_path: Pat
 
 
 def test_a_taken_port_is_named(prose: Prose, shared: EmbeddedServer) -> None:
-    with prose.refused(errors.Unavailable):
-        EmbeddedServer(shared.port).start()
+    prose.refuses(errors.Unavailable, EmbeddedServer(shared.port).start)
 
 
 def test_a_server_that_dies_at_once_shows_its_log(shared: EmbeddedServer, tmp_path: Path) -> None:
@@ -138,11 +137,9 @@ def test_without_java_or_jars_the_cure_is_reported(
         EmbeddedServer().start()
     monkeypatch.setattr(server_module, "JARS", ("zookeeper-3*", "no-such-jar-*"))
     prose.hide[str(Path(pyspark.__file__).parent)] = "PYSPARK"
-    with prose.refused(errors.Unavailable):
-        zookeeper_jars()
+    prose.refuses(errors.Unavailable, zookeeper_jars)
     monkeypatch.setattr(server_module.importlib.util, "find_spec", lambda name: None)
-    with prose.refused(errors.Unavailable):
-        zookeeper_jars()
+    prose.refuses(errors.Unavailable, zookeeper_jars)
 
 
 PARENT = """
@@ -223,8 +220,7 @@ def test_java_is_found_or_the_cure_is_reported(prose: Prose, monkeypatch: pytest
     monkeypatch.setenv("JAVA_HOME", str(old.parent.parent))
     assert java.java_executable() == newer, "an old JAVA_HOME is passed over"
     monkeypatch.setenv("PATH", str(new.parent))
-    with prose.refused(errors.Unavailable):
-        java.java_executable()
+    prose.refuses(errors.Unavailable, java.java_executable)
     monkeypatch.setattr(java, "packaged_java", lambda: newer)
     java.find_java.cache_clear()
     assert java.java_executable() == newer
@@ -443,8 +439,7 @@ def test_operations_sent_again_while_the_connection_breaks_do_not_block(server: 
 def test_a_dead_address_is_named_with_the_cure(prose: Prose, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafka_ctl.zookeeper.real.store.CONNECT_SECONDS", 1)
     world = RealWorld("127.0.0.1:1/kit")
-    with prose.refused(errors.Unavailable):
-        world.run(world.connect())
+    prose.refuses(errors.Unavailable, world.run, world.connect())
     world.close()
 
 
@@ -485,8 +480,7 @@ def test_addresses(address: str, read: tuple[str, str]) -> None:
     ],
 )
 def test_an_address_that_cannot_be_read_is_refused(prose: Prose, address: str) -> None:
-    with prose.refused(errors.BadInput):
-        RemoteStore(address)
+    prose.refuses(errors.BadInput, RemoteStore, address)
 
 
 def test_a_session_is_ended_when_the_server_is_back(server: EmbeddedServer) -> None:

@@ -22,7 +22,7 @@ from tools.site import pins
 def wheels(folder: Path) -> list[Path]:
     """The wheels for the browser, those that were downloaded before if they are exactly the wanted ones.
 
-    Raises Unavailable if pip cannot get them.
+    Raises Unavailable if pip fails.
     """
     wanted, found = pins.pins("browser"), sorted(folder.glob("*.whl"))
     hashes = {pins.sha256(path) for path in found}
@@ -45,7 +45,7 @@ def node(folder: Path) -> list[str]:
 def installed(table: str, folder: Path) -> Path:
     """A folder to put on the path of Python, with the packages of a table in `pins.toml`.
 
-    Those that were installed before stay if they are exactly the wanted ones. Raises Unavailable if pip has none.
+    Those that were installed before stay if they are exactly the wanted ones. Raises Unavailable if pip fails.
     """
     wanted = pins.pins(table)
     stamp, text = folder / "stamp.txt", "\n".join(pin.requirement for pin in wanted)

@@ -166,6 +166,8 @@ def znode_of(path: str | None) -> str:
     return "state" if path.startswith("/brokers/topics/") else "other"
 
 
+TAKEN = frozenset(("request", "response", "fault", "broker", "controller"))
+"""The kinds of records that begin and end waits."""
 LONG = 100.0
 """Milliseconds from which on a wait is shown: what is answered sooner is under way for the time of its step only."""
 
@@ -206,14 +208,15 @@ class Waits:
     def at(self, seq: int) -> Iterator[Wait]:
         """The requests that wait after the record `seq`, those of them that wait long."""
         for record in self.records[self.read :]:
-            self._take(record)
+            if record.kind in TAKEN:
+                self._take(record)
         self.read = len(self.records)
         for wait in (*self.ended, *self.open.values()):
             if wait.first <= seq < wait.last and wait.until - wait.since >= LONG:
                 yield wait
 
     def _take(self, record: Record) -> None:
-        """Begin a wait, or end those of a sender that ended, timed out or removed the receiver from its brokers."""
+        """Note a request, an answer and its causes, the end of a sender, a receiver that a controller removes."""
         broker, action = record.broker, record.action
         match record.kind, action:
             case "broker", "append":

@@ -25,7 +25,8 @@ const STUTTER = 900;   // with more parts than this nothing is animated
 // Fills an element. A function among the attributes handles an event: `onclick`.
 function filled(element, attributes, inside) {
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") element[name] = value; else element.setAttribute(name, value);
+    if (typeof value === "function") element[name] = value;
+    else element.setAttribute(name, value);
   }
   element.append(...inside);
   return element;
@@ -288,7 +289,11 @@ class Player {
     this.legend = html("details", { class: "legend", ontoggle: () => this.explainMarks() }, html("summary", {}, "Legend"), this.marks_);
     this.log = html("div", { class: "log", role: "log", "aria-live": "off" });
     this.which = html("div", { class: "which", role: "group", "aria-label": "Kafka's log" }, ...Object.entries(LOGS).map(([key, name]) => {
-      const title = `Always show ${name}.log; press again: the log of this step`, onclick = () => { this.pinned = this.pinned === key ? "" : key; this.showLog(this.index); };
+      const title = `Always show ${name}.log; press again: the log of this step`;
+      const onclick = () => {
+        this.pinned = this.pinned === key ? "" : key;
+        this.showLog(this.index);
+      };
       return html("button", { type: "button", "data-log": key, title, onclick }, name + ".log");
     }));
     this.log.addEventListener("keydown", (event) => this.browse(event));
@@ -319,7 +324,8 @@ class Player {
   place(view) {
     const stage = new Stage(view, this.film.glyphs, (name, event) => this.choose(name, event));
     const box = html("div", { class: stage.flow ? "view flows" : "view", "data-view": view.view });
-    if (this.film.beside) box.append(html("h4", { class: "run" }, view.title));   // named, and below one another where two have no room
+    // Two runs are named, and stand below one another where they have no room.
+    if (this.film.beside) box.append(html("h4", { class: "run" }, view.title));
     box.append(stage.svg);
     const compact = this.film.beside && stage.flow ? Math.min(COMPACT, stage.flow.least(2)) : COMPACT;
     box.style.flexBasis = `min(100%, ${Math.ceil(Math.min(stage.needs, compact))}px)`;
@@ -427,7 +433,8 @@ class Player {
     return marks;
   }
   speed() {
-    const onchange = () => this.set("speed", +this.speeds.value), options = SPEEDS.map((speed) => html("option", { value: speed }, `${speed}×`));
+    const onchange = () => this.set("speed", +this.speeds.value);
+    const options = SPEEDS.map((speed) => html("option", { value: speed }, `${speed}×`));
     return (this.speeds = html("select", { "aria-label": "Speed", class: "speed", title: "Speed (+ and -)", onchange }, ...options));
   }
   loop() {

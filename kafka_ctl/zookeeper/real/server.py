@@ -127,9 +127,8 @@ class EmbeddedServer:
 
     def kill(self) -> None:
         """End the server as kill -9 does. Its data stays; `start` and `restart` bring it back on the same port."""
-        self.wanted = False
+        self.wanted, self._any_port = False, not self.port
         if self.supervisor is not None:
-            self._any_port = False
             self._order("kill")
 
     def restart(self) -> None:

@@ -468,7 +468,9 @@ class SessionRegistry:
     def _record(self, trace: Recorder, actor: str, result: Result, zxid: int, cause: int | None) -> None:
         op, version = result.op, result.stat.version if result.stat else None
         if isinstance(op, (Create, Set, Delete)) and not result.error:
-            path, version = (str(result.value), 0) if isinstance(op, Create) else (op.path, version)
+            path = op.path
+            if isinstance(op, Create):
+                path, version = str(result.value), 0
             seq = record_write(trace, actor, op, path, version, cause)
             self._remember(op._replace(path=path), zxid, seq)
         else:

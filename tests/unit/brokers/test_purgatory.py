@@ -131,8 +131,7 @@ def test_who_completes_one_may_set_off_others() -> None:
 
 
 def test_bad_input(prose: Prose) -> None:
-    with prose.refused(BadInput):
-        Purgatory(TimingWheel()).try_complete_else_watch(Switch(), [])
+    prose.refuses(BadInput, Purgatory(TimingWheel()).try_complete_else_watch, Switch(), [])
     prose.refuses(BadInput, Purgatory, TimingWheel(), -1)
     no_timer: Any = None
     prose.refuses(BadInput, Purgatory, no_timer)

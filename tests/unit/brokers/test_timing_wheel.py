@@ -275,8 +275,7 @@ def test_a_place_in_the_past_is_refused(prose: Prose, mine: Callable[[int, int, 
 
 @pytest.mark.parametrize("answer", [None, 3, (1,), (20, 20), (-1, 20), (1, -5), ("a", 1), (1.0, 20.0)], ids=source)
 def test_a_place_that_is_none_is_refused(prose: Prose, answer: object) -> None:
-    with prose.refused(BadInput):
-        TimingWheel(place=lambda *_: answer).add(20)
+    prose.refuses(BadInput, TimingWheel(place=lambda *_: answer).add, 20)
 
 
 @pytest.mark.parametrize("wrong", [{"tick": 0}, {"tick": 1.0}, {"n": 1}, {"n": True}, {"start": -1}], ids=source)

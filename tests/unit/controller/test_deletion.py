@@ -29,6 +29,7 @@ def opened(generation: str | Generation, brokers: int = 4, **config: object) -> 
 
 @pytest.fixture
 def lab(generation: str) -> Iterator[Lab]:
+    """A lab of this generation: each in turn, or those of a test's own table."""
     with opened(generation) as made:
         yield made
 

@@ -32,6 +32,7 @@ def cluster(generation: str | Generation, **config: Any) -> Lab:
 
 @pytest.fixture
 def lab(generation: str) -> Iterator[Lab]:
+    """A lab of this generation: each in turn, or those of a test's own table."""
     with cluster(generation) as made:
         yield made
 
@@ -92,7 +93,7 @@ def test_what_a_controller_shows(
     imbalance: int,
     topics: int,
     partitions: int,
-    deletions: dict,
+    deletions: dict[str, int],
 ) -> None:
     expected = {OFFLINE: offline, IMBALANCE: imbalance}
     expected |= {TOPICS: topics, PARTITIONS: partitions} if generation != "0.10" else {}

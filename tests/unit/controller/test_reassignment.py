@@ -27,6 +27,13 @@ def opened(generation: str | Generation, replicas: Sequence[int] = (1, 2, 3), br
     return settled(generation, {"orders": {0: list(replicas)}}, brokers, QUIET)
 
 
+def ask_by_hand(lab: Lab, moves: Mapping[tuple[str, int], Sequence[int]]) -> None:
+    """Write a request for moves as somebody with a ZooKeeper shell might, and let the lab settle."""
+    path = ReassignPartitionsZNode.path()
+    by_hand(lab, (Set if path in lab.znodes() else Create)(path, ReassignPartitionsZNode.encode(moves)))
+    lab.settle()
+
+
 def steps(trace: Trace) -> list[tuple[tuple[int, ...], int, tuple[int, ...]]]:
     """(AR, leader, ISR) as ZooKeeper has them after each write; sets sorted, so that their order does not matter."""
     assigned, leader, isr = (), 0, ()
@@ -236,7 +243,7 @@ def test_requests_that_cannot_be_are_taken_out_of_the_znode(generation: str) -> 
     with settled(generation, topics, 4, QUIET | {"delete.topic.enable": True}) as lab:
         play(lab, "kill 2; settle; delete_topic doomed; settle")  # waits for broker 2
         since = len(lab.trace)
-        request(lab, {("doomed", 0): [3, 4], ("settled", 0): [1, 2], ("moving", 0): [1, 3], ("nowhere", 0): [1]})
+        ask_by_hand(lab, {("doomed", 0): [3, 4], ("settled", 0): [1, 2], ("moving", 0): [1, 3], ("nowhere", 0): [1]})
         logged = {r.action for r in lab.trace[since:] if r.kind == "controller"}
         if generation == "2.0":
             assert {"reassignment_skipped", "reassignment_unknown"} <= logged
@@ -260,7 +267,7 @@ def test_requests_that_cannot_be_are_taken_out_of_the_znode(generation: str) -> 
 def test_2_4_says_why_requests_are_dropped() -> None:
     with opened("2.4", (1, 2)) as lab:
         since = len(lab.trace)
-        request(lab, {("nowhere", 0): [1], ORDERS: [1, 3]})
+        ask_by_hand(lab, {("nowhere", 0): [1], ORDERS: [1, 3]})
         (reported,) = [json.loads(r.detail or "") for r in lab.trace[since:] if r.action == "zk_reassignment_failed"]
         assert reported["partitions"] == {"nowhere-0": "UNKNOWN_TOPIC_OR_PARTITION"}
         assert lab.partition(*ORDERS).replicas == (1, 3)
@@ -275,7 +282,7 @@ def test_0_10_takes_new_partitions_from_a_request_that_is_changed_and_2_0_does_n
     with settled(generation, {"orders": {0: [1, 2], 1: [1, 2]}}, 4, QUIET) as lab:
         until_quiet(lab.kill, 4)
         until_quiet(lab.reassign, {ORDERS: [3, 4]})
-        request(lab, {ORDERS: [3, 4], ("orders", 1): [1, 3]})
+        ask_by_hand(lab, {ORDERS: [3, 4], ("orders", 1): [1, 3]})
         assert lab.partition("orders", 1).replicas == replicas
         assert set(lab.partition("orders", 0).replicas) == {1, 2, 3, 4}  # still waits for 4
 
@@ -412,7 +419,7 @@ def test_0_10_moves_a_partition_to_no_broker_and_still_knows_it() -> None:
     controller/PartitionStateMachine.scala, PartitionModificationsListener
     """
     with opened("0.10") as lab:
-        request(lab, {ORDERS: []})
+        ask_by_hand(lab, {ORDERS: []})
         (refused,) = [r for r in lab.trace if r.kind == "partition" and r.action == "refuse"]
         assert "partition  [orders,0] is empty" in (refused.detail or "")
         assert lab.partition("orders", 0).replicas == () and "/admin/reassign_partitions" not in lab.znodes()
@@ -448,13 +455,6 @@ def test_a_move_that_is_running_stops_a_second_request(generation: str) -> None:
         lab.reassign({ORDERS: [3, 4]}, through="zookeeper")
         with pytest.raises(BadInput, match="There is an existing assignment running"):
             lab.reassign({ORDERS: [3, 5]}, through="zookeeper")
-
-
-def request(lab: Lab, moves: Mapping[tuple[str, int], Sequence[int]]) -> None:
-    """Write a request for moves as somebody with a ZooKeeper shell might, and let the lab settle."""
-    path = ReassignPartitionsZNode.path()
-    by_hand(lab, (Set if path in lab.znodes() else Create)(path, ReassignPartitionsZNode.encode(moves)))
-    lab.settle()
 
 
 def test_adding_partitions_keeps_what_is_moving(generation: str) -> None:

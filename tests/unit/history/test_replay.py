@@ -36,7 +36,7 @@ DELETING = "delete_topic_moving"
 
 
 @cache
-def lab_of(generation: str) -> Lab:
+def failed_over(generation: str) -> Lab:
     """The controller is killed, another broker leaves in good order and cannot hand one partition over."""
     lab = Lab(brokers=3, generation=generation, config={"unclean.leader.election.enable": False})
     play(lab, "create_topic orders partitions=4 replication_factor=2; settle")
@@ -48,8 +48,8 @@ def lab_of(generation: str) -> Lab:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The logs of `lab_of("2.0")`, a folder for each broker."""
-    write_logs(lab_of("2.0").trace, tmp_path / "logs", packed=False)
+    """The logs of `failed_over("2.0")`, a folder for each broker."""
+    write_logs(failed_over("2.0").trace, tmp_path / "logs", packed=False)
     return tmp_path / "logs"
 
 
@@ -63,7 +63,7 @@ def moves(trace: Trace, with_isr: bool) -> list[str]:
 
 def test_a_lab_and_its_logs(generation: str, tmp_path: Path) -> None:
     """The same moves, leaders, ISRs, controller and brokers."""
-    lab = lab_of(generation)
+    lab = failed_over(generation)
     write_logs(lab.trace, tmp_path)
     found = replay(tmp_path)
     assert found.generation == generation

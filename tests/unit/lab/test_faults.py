@@ -10,12 +10,10 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.requests import UpdateMetadataRequest
 
-GENERATIONS = ("0.10", "2.0", "2.4")
 
-
-@pytest.fixture(params=GENERATIONS)
-def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    with Lab(generation=request.param, seed=3) as lab:
+@pytest.fixture
+def lab(generation: str) -> Iterator[Lab]:
+    with Lab(generation=generation, seed=3) as lab:
         until_quiet(lab.create_topic, "t", 3, 3)
         yield lab
 

@@ -259,8 +259,7 @@ def test_what_never_ends_is_given_up(prose: Prose) -> None:
 def test_bad_input_is_one_clear_error(prose: Prose, unharmed: Lab, name: str, args: Any, kwargs: Any) -> None:
     """It names the thing and what is allowed, and leaves no half-done command in the story."""
     story = unharmed.story
-    with prose.refused(BadInput):
-        getattr(unharmed, name)(*args, **kwargs)
+    prose.refuses(BadInput, getattr(unharmed, name), *args, **kwargs)
     assert not unharmed.story.removeprefix(story).startswith(name)
     assert len(unharmed.partitions()) == 2
 

@@ -162,8 +162,7 @@ def test_slices_by_column() -> None:
 )
 def test_a_slice_that_cannot_be(prose: Prose, columns: dict[str, object]) -> None:
     """An unknown column or kind, a list instead of a set, a broker that is no number: never an empty slice."""
-    with prose.refused(BadInput):
-        some().slice(**columns)
+    prose.refuses(BadInput, some().slice, **columns)
 
 
 def test_a_trace_is_its_records(prose: Prose) -> None:

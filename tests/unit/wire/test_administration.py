@@ -505,8 +505,7 @@ def test_topics_that_may_not_be_deleted(generation: str) -> None:
 
     Kafka 0.10.2.2, 2.0.1, 2.4.1: server/KafkaApis.scala, handleDeleteTopicsRequest
     """
-    with listening(generation, brokers=2, config={"delete.topic.enable": False}) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1]})
+    with listening(generation, brokers=2, config={"delete.topic.enable": False}, orders={0: [1]}) as lab:
         assert lab.controller is not None
         for version in versions(lab, "DeleteTopics"):
             refused = ["TOPIC_DELETION_DISABLED" if version >= 3 else "INVALID_REQUEST"] * 2

@@ -289,8 +289,7 @@ def test_a_response_that_cannot_be_sent_ends_its_connection_only(generation: str
 
 def test_an_unknown_codec_with_acks_0_is_no_crash() -> None:
     """Kafka's error for it is that of an unexpected exception; the connection ends, and nothing failed here."""
-    with listening("2.4") as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    with listening("2.4", orders={0: [1, 2, 3]}) as lab:
         unknown = packed(write_batch([Record(0, 5, None, b"x")])[HEADER.size :], 1, attributes=7)
         topics = [{"name": "orders", "partition_data": [{"index": 0, "records": unknown}]}]
         fields = {"acks": 0, "timeout": 1000, "topic_data": topics}

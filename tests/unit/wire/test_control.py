@@ -104,8 +104,7 @@ def test_the_controller_speaks_over_sockets(generation: str) -> None:
 
     No socket is left open when the lab is closed.
     """
-    with listening(generation) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [2, 3]})
+    with listening(generation, orders={0: [2, 3]}) as lab:
         controller = lab.controller.id
         network = lab.world.network
         channels = {(controller, broker, False) for broker in (1, 2, 3)}
@@ -124,8 +123,7 @@ def test_the_controller_speaks_over_sockets(generation: str) -> None:
 
 def test_a_shutdown_asked_for_by_hand() -> None:
     """Anybody can ask the controller to take a broker's leaderships; other brokers refuse."""
-    with listening() as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [2, 3], 1: [2, 1]})
+    with listening(orders={0: [2, 3], 1: [2, 1]}) as lab:
         controller = lab.controller.id
         request = encode_message(message_type(7, 1), {"correlation_id": 5, "client_id": "me"}, {"broker_id": 2})
 

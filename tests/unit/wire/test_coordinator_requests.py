@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from labs import until_quiet
 from tables import tabled
 from wire_clients import Asking, listening
 
@@ -22,8 +21,7 @@ RANGE = [{"name": "range", "metadata": b"r"}]
 
 @pytest.fixture(scope="module", params=["0.10", "2.0", "2.4"])
 def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    with listening(request.param, brokers=1) as opened:
-        until_quiet(opened.create_topic, "orders", assignment={0: [1]})
+    with listening(request.param, brokers=1, orders={0: [1]}) as opened:
         yield opened
 
 

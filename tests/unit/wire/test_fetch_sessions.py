@@ -6,7 +6,6 @@ Motive: Kafka 2.0.1, FetchSessionTest.scala
 from typing import Any
 
 import pytest
-from labs import until_quiet
 from wire_clients import Asking, fetch_of, listening
 
 from kafka_ctl import TopicPartition
@@ -117,8 +116,7 @@ def test_who_is_evicted() -> None:
 
 @pytest.mark.parametrize(("generation", "version"), [("2.0", 8), ("2.4", 11)])
 def test_a_session_over_the_wire(generation: str, version: int) -> None:
-    with listening(generation) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1], 1: [1]})
+    with listening(generation, orders={0: [1], 1: [1]}) as lab:
         lab.produce("orders", 0)
         with Asking(lab, 1) as broker:
             common = {"replica_id": -1, "max_wait": 0, "min_bytes": 1, "max_bytes": 1 << 20}

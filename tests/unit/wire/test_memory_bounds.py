@@ -126,8 +126,7 @@ def test_arrays_in_arrays_have_one_budget(monkeypatch: pytest.MonkeyPatch, outer
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    with listening("2.4") as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    with listening("2.4", orders={0: [1, 2, 3]}) as lab:
         yield lab
         lab.settle()  # raises what a broker has died of
 

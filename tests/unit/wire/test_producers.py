@@ -34,8 +34,7 @@ def batch_of(text: str, producer: int, sequence: int, records: int = 1, epoch: i
 
 @pytest.fixture(scope="module", params=["2.0", "2.4"])
 def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    with listening(request.param) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    with listening(request.param, orders={0: [1, 2, 3]}) as lab:
         yield lab
 
 
@@ -153,8 +152,7 @@ def test_only_what_this_leader_has_comes_before_a_batch(known: bool) -> None:
     Kafka 2.0.1, 2.4.1: log/ProducerStateManager.scala, checkSequence: the state of a producer is that of the log
     """
     config = {"replica.lag.time.max.ms": 30_000}
-    with listening("2.0", brokers=2, config=config) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with listening("2.0", brokers=2, config=config, orders={0: [1, 2]}) as lab:
         first, *others = (batch_of(text, 7, known + place, epoch=0) for place, text in enumerate("abcde"))
         second = others[0]
         with Asking(lab, 1) as leader:
@@ -223,8 +221,7 @@ def test_a_marker_takes_no_sequence_number() -> None:
 def test_what_the_next_leader_has_copied_keeps_its_bytes(producer: int) -> None:
     """The old leader, which has no replica any more, refuses the batch that it had appended; 3 has it, and knows a
     retry."""
-    with listening("2.4", config={"replica.lag.time.max.ms": 60_000}) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with listening("2.4", config={"replica.lag.time.max.ms": 60_000}, orders={0: [1, 2]}) as lab:
         lab.slow(2, 60)
         data = batch_of("a", producer, 0, epoch=0)
         topics = [{"name": "orders", "partition_data": [{"index": 0, "records": data}]}]
@@ -353,8 +350,7 @@ def test_a_topic_of_the_same_name_begins_without_batches(delete: Callable[[Lab],
 
 def test_a_partition_that_leaves_one_broker_keeps_its_batches() -> None:
     """The broker that it moves from deletes its copy; the others have the records."""
-    with listening() as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with listening(orders={0: [1, 2]}) as lab:
         with Asking(lab, 1) as leader:
             assert sent(leader, batch_of("a", 7, 0, epoch=0)) == (None, 0)
         until_quiet(lab.reassign, {TP: [2, 3]})
@@ -365,8 +361,7 @@ def test_a_partition_that_leaves_one_broker_keeps_its_batches() -> None:
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_a_topic_is_deleted_while_a_producer_waits(generation: str) -> None:
     """Its batch is in no log any more; the producer gets an error, and the lab goes on."""
-    with listening(generation) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with listening(generation, orders={0: [1, 2]}) as lab:
         lab.lag(2, "orders", 0)
         topics = [{"name": "orders", "partition_data": [{"index": 0, "records": batch_of("a", 7, 0, epoch=0)}]}]
         with Asking(lab, 1) as leader:

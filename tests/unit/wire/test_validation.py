@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pyarrow
 import pytest
-from labs import play, until_quiet
+from labs import play
 from wire_clients import Asking, closed_connections, eventually, fetch_of, listening
 from wire_fuzz import packed
 
@@ -28,8 +28,7 @@ GZIP, SNAPPY, LZ4, ZSTD, UNKNOWN = 1, 2, 3, 4, 7
 
 @pytest.fixture(scope="module", params=["0.10", "2.0", "2.4"])
 def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    with listening(request.param) as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    with listening(request.param, orders={0: [1, 2, 3]}) as lab:
         yield lab
         lab.settle()  # raises what a broker has died of
 
@@ -194,8 +193,7 @@ def test_who_wants_no_answer_loses_the_connection_instead(lab: Lab) -> None:
 
 def test_old_versions_do_not_name_a_failed_log_directory() -> None:
     """Kafka 2.0.1: common/requests/ProduceResponse.java, toStruct; FetchResponse.java, toStruct"""
-    with listening("2.4") as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with listening("2.4", orders={0: [1, 2]}) as lab:
         play(lab, "disconnect 1 zookeeper; fail_log_dir 1")
         assert [sent(lab, version, SOUND) for version in (3, 4)] == [("NOT_LEADER_FOR_PARTITION", -1), (FAILED, -1)]
         with Asking(lab, 1) as leader:
@@ -207,8 +205,7 @@ def test_old_versions_do_not_name_a_failed_log_directory() -> None:
 
 def test_a_time_that_no_record_has() -> None:
     """A header may promise a younger record than there is."""
-    with listening() as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+    with listening(orders={0: [1, 2]}) as lab:
         promising = batches.FIRST.pack(0, len(SOUND) - 12, -1)
         covered = bytearray(SOUND[batches.CRC_FROM :])
         covered[14:22] = struct.pack(">q", 1000)  # the largest timestamp
@@ -232,8 +229,7 @@ def test_readers_who_know_no_batches_get_messages(codec: str, error: str | None)
     Kafka 2.4.1: common/record/RecordsUtil.java, downConvert
     """
     attributes = next(number for number, name in batches.COMPRESSION.items() if name == codec)
-    with listening("2.4") as lab:
-        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2, 3]})
+    with listening("2.4", orders={0: [1, 2, 3]}) as lab:
         data = packed(pyarrow.compress(CONTENT, codec, asbytes=True), attributes=attributes)
         assert sent(lab, 8, data) == (None, 0)
         with Asking(lab, 1) as leader:
