@@ -126,12 +126,22 @@ class GuessPicture(Player):
     """The picture of a question: `guessed` are the things that were clicked, while it is `answering`; then `right`."""
 
     _esm: str = GUESS
+    clicked: frozenset[str] | None = None
+    """`guessed` as the last click left it; the trait may come later. None before a click."""
 
     kind = traitlets.Unicode("broker").tag(sync=True)
     many = traitlets.Bool(False).tag(sync=True)
     guessed = traitlets.List(traitlets.Unicode()).tag(sync=True)
     answering = traitlets.Bool(True).tag(sync=True)
     right = traitlets.List(traitlets.Unicode()).tag(sync=True)
+
+    def receive(self, content: object) -> None:
+        """Take what the browser's clicks chose, `{"do": "guess", "guessed": ["broker:2"]}`, before the trait has it."""
+        match content:
+            case {"do": "guess", "guessed": [*things]}:
+                self.clicked = frozenset(map(str, things))
+            case _:
+                super().receive(content)
 
 
 class GuessWidget(ipywidgets.VBox):
@@ -191,7 +201,8 @@ class GuessWidget(ipywidgets.VBox):
         if not isinstance(guess, PictureGuess) or picture is None or not picture.answering:
             return
         picture.answering, self.buttons[0].disabled = False, True
-        mine = frozenset(picture.guessed) or frozenset({NONE})
+        chosen = frozenset(picture.guessed) if picture.clicked is None else picture.clicked
+        mine = chosen or frozenset({NONE})
         with Lab.replay(guess.before + guess.run) as run:
             right = guess.outcome(run) or frozenset({NONE})
             played = run.player("cluster", start=len(self.lab.trace), limit=60, playing=True)

@@ -1,6 +1,7 @@
 """A guess in the picture in JupyterLab: by click and by key, at two widths; then the run, and no second guess."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import browser
@@ -15,6 +16,19 @@ import sys
 sys.path[:0] = [{str(ROOT)!r}]
 from kafka_ctl_course.widgets import GuessWidget
 """
+WORK = """
+import ipywidgets, pathlib, time
+
+def work(_):
+    end = time.monotonic() + 60
+    while not pathlib.Path("done").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+
+busy = ipywidgets.Button(description="Work")
+busy.on_click(work)
+busy
+"""
+"""A button that keeps the kernel busy until there is a file."""
 PRESSED = """([place, names]) => {
   const guess = document.querySelectorAll(".kc.guess")[place];
   const pressed = [...guess.querySelectorAll("[data-guess][aria-pressed=true]")].map((part) => part.dataset.guess);
@@ -45,9 +59,14 @@ def inside(page: Any, part: Any) -> bool:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("guess")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("guess")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
     browser.write(folder / "book.ipynb", CELL, 'GuessWidget("05.a")', 'GuessWidget("07.a")')
+    browser.write(folder / "busy.ipynb", CELL, WORK, 'GuessWidget("07.a")')
     with browser.lab(folder) as server:
         yield server
 
@@ -91,3 +110,16 @@ def test_a_learner_guesses_in_the_picture(server: Server, width: int) -> None:
         page.evaluate(browser.RESTART)
         page.wait_for_function(ALONE)
         page.screenshot(path=browser.ARTIFACTS / "views" / f"guess-alone-{width}.png")
+
+
+def test_a_busy_kernel_gets_the_whole_guess(server: Server, folder: Path) -> None:
+    """What was clicked before Commit counts, also what the kernel has not yet got as a trait."""
+    with browser.page(viewport={"width": 1280, "height": 900}) as page:
+        assert browser.run_all(page, server, "busy.ipynb", 180)
+        page.click("button:has-text('Work')")
+        for name in ("orders-0", "orders-1", "orders-3", "orders-1"):
+            page.click(f".kc.guess [data-guess='partition:{name}']")
+        page.wait_for_function(PRESSED, arg=[0, ["partition:orders-0", "partition:orders-3"]])
+        page.click("button:has-text('Commit')")
+        (folder / "done").touch()
+        page.wait_for_selector("text=You say: orders-0 and orders-3")

@@ -40,7 +40,9 @@ class Guess extends Player {
   pick(thing) {
     if (!thing || !this.model.get("answering")) return;
     const before = this.get("guessed"), many = this.model.get("many");
-    this.set("guessed", !many ? [thing] : before.includes(thing) ? before.filter((one) => one !== thing) : [...before, thing]);
+    const guessed = !many ? [thing] : before.includes(thing) ? before.filter((one) => one !== thing) : [...before, thing];
+    this.set("guessed", guessed);
+    this.model.send({ do: "guess", guessed });   // a busy kernel would get what is set after a click on Commit
   }
   guessed() {
     const guessed = this.get("guessed"), open = this.model.get("answering"), right = this.model.get("right");
