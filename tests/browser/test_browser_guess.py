@@ -114,6 +114,7 @@ def test_a_learner_guesses_in_the_picture(server: Server, width: int) -> None:
 
 def test_a_busy_kernel_gets_the_whole_guess(server: Server, folder: Path) -> None:
     """What was clicked before Commit counts, also what the kernel has not yet got as a trait."""
+    (folder / "done").unlink(missing_ok=True)
     with browser.page(viewport={"width": 1280, "height": 900}) as page:
         assert browser.run_all(page, server, "busy.ipynb", 180)
         page.click("button:has-text('Work')")
