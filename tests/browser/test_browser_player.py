@@ -15,8 +15,9 @@ from labs import play
 from kafka_ctl import Lab
 from kafka_ctl.museum import find
 from kafka_ctl.paths import ROOT
-from kafka_ctl.views.export import export, page
+from kafka_ctl.views.export import export, page_of
 from kafka_ctl.views.frames import VIEWS, film
+from kafka_ctl.views.widget.payload import payload
 
 pytestmark = browser.needs_chromium
 
@@ -125,7 +126,7 @@ def test_nothing_glides_in_a_picture_of_a_thousand_parts(tmp_path: Path) -> None
     made = film(sixty(), "spacetime")
     assert len(made.scene.parts) > 900
     path = tmp_path / "film.html"
-    path.write_text(page([made]), encoding="utf-8")
+    path.write_text(page_of(payload([made])), encoding="utf-8")
     with browser.page() as opened:
         opened.goto(path.as_uri())
         opened.wait_for_selector(".kc[data-step='0'] svg.still")
@@ -267,7 +268,7 @@ def test_scripts_in_names_do_not_run(tmp_path: Path) -> None:
     """Neither in the player nor in the pictures it shows."""
     films = [film(every_kind(NASTY), view, is_relevant=lambda record: True) for view in VIEWS]
     path = tmp_path / "film.html"
-    path.write_text(page(films), encoding="utf-8")
+    path.write_text(page_of(payload(films)), encoding="utf-8")
     with browser.page() as opened:
         shouted: list[str] = []
         opened.on("dialog", lambda dialog: (shouted.append(dialog.message), dialog.dismiss()))

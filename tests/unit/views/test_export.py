@@ -20,7 +20,7 @@ from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace import Record
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.export import export, gif, page, png, write
+from kafka_ctl.views.export import export, gif, page_of, png, write
 from kafka_ctl.views.frames import VIEWS, Film, film, relevant_to
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.svg import animated, caption_height, explained, filmstrip, filmstrips, key_frames, static_svg
@@ -70,7 +70,7 @@ def test_a_nasty_topic_is_still_readable() -> None:
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_page_is_one_file_that_asks_for_nothing(view: str) -> None:
     """No address but the name of the SVG language, one script, and no way out of it."""
-    text = page([nasty(view)])
+    text = page_of(payload([nasty(view)]))
     assert set(re.findall(r"https?://[\w./]+", text)) == {"http://www.w3.org/2000/svg"}
     assert "default-src 'none'" in text
     assert text.count("<script") == text.count("</script>") == 1
@@ -81,7 +81,7 @@ def test_a_page_is_one_file_that_asks_for_nothing(view: str) -> None:
 
 def test_the_page_lists_the_steps_for_who_has_no_script() -> None:
     made = film(failover())
-    text = page([made])
+    text = page_of(payload([made]))
     listed = re.search(r"<noscript>(.*)</noscript>", text, re.S)
     assert listed is not None and listed[1].count("<li>") == len(made)
 
@@ -90,7 +90,7 @@ def test_the_page_lists_the_steps_for_who_has_no_script() -> None:
 def test_the_same_records_give_the_same_bytes(view: str) -> None:
     one, two = film(failover(), view), film(list(failover()), view)
     assert svgs(one) == svgs(two)
-    assert page([one]) == page([two])
+    assert page_of(payload([one])) == page_of(payload([two]))
 
 
 @pytest.mark.parametrize("theme", THEMES)
