@@ -152,8 +152,10 @@ EXERCISES: tuple[Exercise, ...] = (
         ask=writers,
         example=(("no process", True), ("no process", True), ("no process", True)),
         parts=("the death", "the return", "the lag"),
-        names={"broker 1": "leader", "broker-1": "leader", "broker 4": "controller", "broker-4": "controller"}
-        | {"the leader": "leader", "the controller": "controller"},
+        names={
+            **dict.fromkeys(("the leader", "broker 1", "broker-1"), "leader"),
+            **dict.fromkeys(("the controller", "broker 4", "broker-4"), "controller"),
+        },
         wrong=(predict_wrong,),
         why="The controller acts when a session ends and raises the leader epoch; the leader does the rest.",
     ),

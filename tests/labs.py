@@ -16,6 +16,7 @@ from kafka_ctl.zookeeper.store import Create, Delete, Set
 
 Result = TypeVar("Result")
 QUIET = {"auto.leader.rebalance.enable": False}
+CLEAN = QUIET | {"unclean.leader.election.enable": False, "delete.topic.enable": True}
 
 
 def settled(
@@ -45,9 +46,6 @@ def lab_of(topic: str, assignment: Mapping[int, Sequence[int]], **options: Any) 
         lab.close()
         raise
     return lab
-
-
-CLEAN = {"auto.leader.rebalance.enable": False, "unclean.leader.election.enable": False, "delete.topic.enable": True}
 
 
 def three_brokers(generation: str, *replicas: Sequence[int]) -> Lab:

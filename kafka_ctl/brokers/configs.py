@@ -151,10 +151,9 @@ class DynamicConfigs:
             settings = config_of(answer, kind, name)
         mine = kind == TOPICS or name == str(self.process.id)
         if is_new and mine:
-            process, topic = self.process, name if kind == TOPICS else None
-            config = details.write(config=json.dumps(settings, separators=(",", ":"), sort_keys=True))
-            columns = "broker", "config-changed", topic, None, process.id
-            CAUSE.set(process.trace.add(process.actor, *columns, detail=config))
+            topic = (name, None) if kind == TOPICS else None
+            written = json.dumps(settings, separators=(",", ":"), sort_keys=True)
+            CAUSE.set(self.process.record("config-changed", topic, detail=details.write(config=written)))
         if kind == TOPICS:
             self._set_topic(name, settings)
             if is_new:

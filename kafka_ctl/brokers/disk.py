@@ -39,6 +39,10 @@ class Disk:
         self.is_open = False
         """True if a process has loaded the logs and not closed them."""
 
+    @property
+    def has_failed(self) -> bool:
+        return len(self.failed) == DIRECTORIES
+
     def log(self, tp: TopicPartition) -> Log:
         """The records of a copy; an empty log is made where there is none."""
         return self.logs.setdefault(tp, Log())

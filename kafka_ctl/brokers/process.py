@@ -261,9 +261,9 @@ class BrokerProcess:
             return holds()
         return True
 
-    def record(self, action: str, partition: TopicPartition | None = None, **columns: Unpack[Columns]) -> int:
-        """Record what this broker does; returns the record's `seq`."""
-        topic, number = partition or (None, None)
+    def record(self, action: str, about: tuple[str, int | None] | None = None, **columns: Unpack[Columns]) -> int:
+        """Record what this broker does, to a partition or to a topic, `(name, None)`; returns the record's `seq`."""
+        topic, number = about or (None, None)
         known = self.id if self.id >= 0 else None
         return self.trace.add(self.actor, "broker", action, topic, number, known, **columns)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 
 from kafka_ctl.brokers.configs import TopicConfigs
-from kafka_ctl.brokers.disk import DIRECTORIES
 from kafka_ctl.brokers.follower import KEPT, SKIPPED, FollowerRole
 from kafka_ctl.brokers.leader import LeaderRole
 from kafka_ctl.brokers.log_dirs import LogDirs
@@ -260,7 +259,7 @@ class ReplicaManager:
             if self.process.hosted.pop(tp, None) is not None:
                 self.process.offline.add(tp)
             self.leader.release(tp, answers=False)
-        if len(process.disk.failed) == DIRECTORIES or not process.generation.log_dirs.outlives_failed_log_dir:
+        if process.disk.has_failed or not process.generation.log_dirs.outlives_failed_log_dir:
             process.record("stopped", error="KafkaStorageException")
             process.kill()
         else:

@@ -106,10 +106,11 @@ def _patterns(file: str) -> dict[str, dict[str, Reader]]:
     found: dict[str, dict[str, Reader]] = {}
     for text, read in _texts(file):
         found.setdefault(first_word(text.sentence), {}).setdefault(rf"{text.source[0]}\Z", _reader(text, read))
-    for pattern, reader in _forms(file):
-        first = FIRST.match(pattern)
-        for word in first[1].split("|") if first else ("",):
-            found.setdefault(word, {})[pattern] = reader
+    if file == "state-change":
+        for pattern, reader in _forms():
+            first = FIRST.match(pattern)
+            for word in first[1].split("|") if first else ("",):
+                found.setdefault(word, {})[pattern] = reader
     return found
 
 
@@ -425,9 +426,9 @@ READERS: dict[str, Callable[..., Columns]] = {
 PARTS = {"{TP}": TP, "{MOVE}": MOVE, "{NODE}": NODE, "{FROM}": _FROM, "{ID}": _ID}
 
 
-def _forms(file: str) -> Iterator[tuple[str, Reader]]:
+def _forms() -> Iterator[tuple[str, Reader]]:
     """The patterns of sentences in state-change.log and their readers; the first that matches is taken."""
-    for section in ("decided", "requested", "brokers") if file == "state-change" else ():
+    for section in ("decided", "requested", "brokers"):
         for name, pattern in _sections()[section]:
             words = name.split() if section == "requested" else [section, *name.split()]
             reader = partial(READERS[words[0]], *words[1:])

@@ -459,6 +459,7 @@ class Kit:
 @contextmanager
 def on_the_kit(generation: str) -> Iterator[Kit]:
     """A lab with the topic, whose brokers listen."""
-    assert TOPIC == "orders"
-    with listening(generation, orders=ASSIGNMENT, config=CONFIG) as lab:
+    with listening(generation, config=CONFIG) as lab:
+        lab.create_topic(TOPIC, assignment=ASSIGNMENT)
+        lab.settle()
         yield Kit(lab)
