@@ -128,11 +128,11 @@ WITH away AS (
            lead(began_ms) OVER w AS next_ms
     FROM {departures} WINDOW w AS (PARTITION BY history, life, broker ORDER BY cause_seq)
 ), seen AS (
-    SELECT history, life, broker, seq, time_ms FROM {records}
+    SELECT history, life, broker, seq, time_ms FROM {main}
     WHERE kind = 'broker' AND action = 'registered' AND error IS NULL
     UNION ALL
-    SELECT history, life, explode(from_json(get_json_object(detail, '$.new'), 'array<int>')), seq, time_ms
-    FROM {records} WHERE kind = 'controller' AND action = 'brokers_changed'
+    SELECT history, life, explode(from_json(detail, 'new array<int>').new), seq, time_ms
+    FROM {main} WHERE kind = 'controller' AND action = 'brokers_changed'
 ), back AS (
     SELECT /*+ SHUFFLE_HASH(first) */ a.*, back_ms FROM away a JOIN (
         SELECT /*+ SHUFFLE_HASH(s) */ a.history, a.broker, a.cause_seq, min(time_ms) AS back_ms FROM away a JOIN seen s

@@ -115,7 +115,7 @@ WITH messages AS (
     SELECT history, life, seq, time_ms, action, controller_epoch, action LIKE 'reassignment_leader%' AS leads,
            from_json(detail, 'replicas array<int>, adding array<int>, removing array<int>') AS fields,
            explode(CASE WHEN action = 'reassignment_removed'
-                        THEN from_json(get_json_object(detail, '$.partitions'), 'array<string>')
+                        THEN from_json(detail, 'partitions array<string>').partitions
                         ELSE array(get_json_object(detail, '$.partition')) END) AS name
     FROM {main} WHERE kind = 'controller' AND action IN ('handling_reassignment', 'leader_epoch_updated',
         'reassignment_removed', 'reassignment_failed', 'full_assignment_updated', 'reassignment_caught_up',
@@ -173,7 +173,7 @@ WITH messages AS (
     SELECT history, life, seq, time_ms,
            CASE WHEN action IN ('deletion_started', 'deletion_completed') THEN action ELSE 'asked' END AS action,
            explode(CASE WHEN action IN ('starting_deletion', 'topics_to_be_deleted')
-                        THEN from_json(get_json_object(detail, '$.topics'), 'array<string>')
+                        THEN from_json(detail, 'topics array<string>').topics
                         ELSE array(coalesce(topic, get_json_object(detail, '$.topic'))) END) AS topic
     FROM {main}
     WHERE (kind = 'event' AND actor = 'admin' AND action = 'delete_topic')

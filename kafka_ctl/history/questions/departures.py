@@ -30,7 +30,7 @@ DEPARTURES = f"""
 WITH messages AS (  -- and who is there again: a controller sees it, it is elected, or it registers
     SELECT history, life, seq, time_ms, detail, error, CASE {_CASES} END AS cause, kind = 'event' AS asks,
            CASE WHEN kind = 'controller' AND action = 'elected' THEN broker END AS elected,
-           explode(CASE WHEN action = 'brokers_changed' THEN from_json(get_json_object(detail, '$.new'), 'array<int>')
+           explode(CASE WHEN action = 'brokers_changed' THEN from_json(detail, 'new array<int>').new
                         ELSE array(broker) END) AS broker
     FROM {{main}}
     WHERE (kind IN ('controller', 'fault', 'broker') AND action IN ({_ACTIONS}))
