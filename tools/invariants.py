@@ -49,14 +49,16 @@ PAGE = Page("invariants.md", page)
 
 def _invariant(invariant: type[Invariant]) -> str:
     seeded = [f"- Its mutant: `{m.name}`. {m.sentence}\n" for m in MUTANTS.values() if m.invariant == invariant.id]
-    known = [f"- Known to break {_where(m)}: {m.ticket}\n" for m in breaking(invariant.id)]
+    known: dict[str, dict[str, None]] = {}
+    for mechanism in breaking(invariant.id):
+        known.setdefault(_where(mechanism), {})[mechanism.ticket] = None
     only = [f"- Only where `{invariant.needs}`\n"] if invariant.needs else []
     return "".join(
         [
             f"## {invariant.id} {invariant.name}\n\n{' '.join(invariant.sentence.split())}\n\n",
             f"- Reason: {invariant.motive}\n",
             *only,
-            *known,
+            *[f"- Known to break {where}: {', '.join(tickets)}\n" for where, tickets in known.items()],
             *seeded,
         ]
     )

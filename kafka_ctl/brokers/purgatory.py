@@ -107,8 +107,8 @@ class Change(NamedTuple):
 class Purgatory:
     """Delayed operations by what may complete them; `timer` serves no other purgatory.
 
-    More than `purge_interval` completed operations are purged. Raises BadInput if the timer is none, or the interval is
-    not a whole number of 0 or more.
+    Completed operations are purged from the watch lists once there are more than `purge_interval`. Raises BadInput if
+    the timer is none, or the interval is not a whole number of 0 or more.
     """
 
     def __init__(self, timer: TimingWheel | ClockTimer, purge_interval: int = PURGE_INTERVAL) -> None:

@@ -288,7 +288,7 @@ def _drawn(
             samples.append(Sample(str(question), frozenset(found), of))
         asked |= dict.fromkeys(found)
     if not asked:
-        raise BadInput("there is nothing to drill: no broker that is asked about is running")
+        raise BadInput("there is nothing to drill: too few brokers are running")
     return numbered(asked), samples
 
 

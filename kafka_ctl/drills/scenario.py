@@ -77,6 +77,8 @@ def scenarios(lab: Lab, question: Question) -> list[Scenario]:
         return [_rolling(lab, [int(id) for id in re.findall(r"\d+", found[1])] or _running(lab))]
     racks = _racks(lab)
     if text == "any rack":
+        if not racks:
+            raise BadInput("any rack: no running broker has a rack")
         return [_kill(lab, ids, f"rack {rack} dies") for rack, ids in racks.items()]
     kind, _, named = text.partition(" ")
     if kind == "rack":

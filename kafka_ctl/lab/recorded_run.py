@@ -492,8 +492,8 @@ class RecordedRun:
         opening = story.opening(Command(OPEN, (), self.opening), self.plugins)
         if "described" in opening:
             opening["described"] = with_live(opening["described"], self.generation, self.config)
-        opening |= others | {"history": self.trace.history}
-        opening |= {} if given is None else {"config": opening.get("config", {}) | dict(given)}
+        settings = opening.get("config", {}) | dict(given or {})
+        opening |= others | {"history": self.trace.history, "config": settings}
         lines = [command._replace(line=number) for number, command in enumerate(self.commands, 2)]
         return self._played(opening, parts_in_time(lines, self.trace.records, at), note)
 

@@ -108,6 +108,15 @@ def test_a_fork_of_a_fork_keeps_its_stops(lab: Lab) -> None:
             assert [c.name for c in other.commands] == [c.name for c in cut.commands]
 
 
+def test_the_settings_of_a_fork_are_added_to_those_given() -> None:
+    """Without any, the story is the same; a setting that the lab has already is replaced."""
+    given = {"min.insync.replicas": 2, "delete.topic.enable": False}
+    with Lab(brokers=1, config=given) as lab, lab.fork(config={"delete.topic.enable": True}) as other:
+        assert {key: other.config[key] for key in given} == given | {"delete.topic.enable": True}
+    with Lab(brokers=1) as plain, plain.fork(seed=0) as same:
+        assert same.story == plain.story
+
+
 def test_the_same_story_with_unclean_elections(lab: Lab) -> None:
     """What a fork is for: where two runs part, and how they end."""
     story = """lab brokers=[1,2]\ncreate_topic t assignment='{"0":[1,2]}'\nsettle

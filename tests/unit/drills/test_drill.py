@@ -202,6 +202,13 @@ def test_what_cannot_be_asked(question: object, prose: Prose) -> None:
         drill(described(), question)  # type: ignore[arg-type]
 
 
+def test_a_question_of_nothing(prose: Prose) -> None:
+    """No racks, also beside another question; too few brokers."""
+    lab = Lab(brokers=1)
+    prose.refuses(BadInput, drill, lab, "any one", "any rack")
+    prose.refuses(BadInput, drill, lab, "any two")
+
+
 @tabled
 def test_wrong_options(options: dict, prose: Prose) -> None:
     """Each is named with what is allowed."""
