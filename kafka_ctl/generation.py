@@ -268,6 +268,8 @@ class Requests(Area):
         doc="an answer with metadata names the ISR of a partition whose leader is not alive")
     names_stable_offset: bool = _field("KAFKA-7395", False, False, True,
         doc="every fetch is answered with the last stable offset; before, only a fetch of committed records")
+    reads_followers: bool = _field("KAFKA-8443", False, False, True,
+        doc="a consumer may fetch from a follower, too (KIP-392); before, only one whose replica id is -2")
     keeps_deleted_producers: bool = _field("KAFKA-7190", False, False, True,
         doc="the sequence numbers of a producer are known after its records were deleted; before, they are forgotten")
     has_default_counts: bool = _field("KIP-464", False, False, True,
@@ -288,6 +290,8 @@ class Requests(Area):
         doc="FindCoordinator of an unknown kind is answered with an error; before, its connection is closed")
     completes_rebalances: bool = _field("KAFKA-5565", False, True, True,
         doc="a group that waits for its assignment has the state CompletingRebalance; before, AwaitingSync")
+    gathers_first_members: bool = _field("KAFKA-4925", False, True, True,
+        doc="an empty group waits a moment for more members (KIP-134); before, the first one is a generation alone")
     names_no_generation: bool = _field("KAFKA-7824", False, False, True,
         doc="a JoinGroup that is refused is answered with generation -1; before, with 0")
     checks_committed_partitions: bool = _field("KAFKA-6796", False, True, True,

@@ -22,7 +22,7 @@ from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZooKeeperClient
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient, change_config, read_config
-from kafka_ctl.zookeeper.store import EXPIRED, Create, Set, Store
+from kafka_ctl.zookeeper.store import EXPIRED, Set, Store
 
 
 class Admin:
@@ -90,7 +90,7 @@ class Admin:
             return
         await zk.set_or_create_config("topics", topic, znodes.ConfigEntityZNode.encode(values))
         data = self._encoded({p: ReplicaAssignment(tuple(r)) for p, r in chosen.items()})
-        created = await zk.write(Create(znodes.TopicZNode.path(topic), data))
+        created = await zk.create(znodes.TopicZNode.path(topic), data)
         if created.error == "NODEEXISTS":  # another client was faster
             topic_names.check_new(topic, [topic])
         created.checked()
@@ -155,16 +155,21 @@ class Admin:
             raise BadInput(f"Invalid config(s): {','.join(missing)}")
         await change_config(zk, kind, name, {key: texts.get(key) for key in changes})
 
-    async def delete_topic(self, topic: str) -> None:
-        """Ask for a topic's deletion."""
+    async def delete_topic(self, topic: str, by_request: bool = False) -> None:
+        """Ask for a topic's deletion. The tool refuses more than a broker does on request.
+
+        Kafka 2.0.1: admin/TopicCommand.scala, deleteTopic; server/AdminManager.scala, deleteTopics
+        """
         zk = await self.zk()
         if topic not in await self.topics():
             raise UnknownName("topic", topic, await self.topics())
-        topic_names.check_deletion(topic, self.generation)
-        answer = await zk.write(Create(znodes.DeleteTopicsTopicZNode.path(topic)))
-        if answer.error == "NODEEXISTS":
+        if not by_request:
+            topic_names.check_deletion(topic, self.generation)
+        answer = await zk.create(znodes.DeleteTopicsTopicZNode.path(topic))
+        if answer.error != "NODEEXISTS":
+            answer.checked()
+        elif not by_request:
             raise BadInput(f"topic {topic} is already marked for deletion")
-        answer.checked()
 
     async def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
         """Ask for a reassignment through `/admin/reassign_partitions`; refused while one is running."""
@@ -175,7 +180,7 @@ class Admin:
             raise BadInput(f"The proposed assignment contains non-existent partitions: {', '.join(missing)}")
         check_targets(targets)
         request = znodes.ReassignPartitionsZNode.encode(as_written(targets, self.generation))
-        answer = await zk.write(Create(znodes.ReassignPartitionsZNode.path(), request))
+        answer = await zk.create(znodes.ReassignPartitionsZNode.path(), request)
         if answer.error == "NODEEXISTS":
             raise BadInput("There is an existing assignment running.")
         answer.checked()
@@ -190,11 +195,9 @@ class Admin:
             if tp not in every:
                 raise UnknownName("partition", str(tp), map(str, every))
         path = znodes.PreferredReplicaElectionZNode.path()
-        answer = await zk.write(Create(path, znodes.PreferredReplicaElectionZNode.encode(wanted)))
+        answer = await zk.create(path, znodes.PreferredReplicaElectionZNode.encode(wanted))
         if answer.error == "NODEEXISTS":
             raise BadInput("Preferred replica leader election currently in progress. Aborting operation")
-        if answer.error == "NONODE":
-            raise BadInput("elect_preferred needs /admin, which brokers create when they start: settle first")
         answer.checked()
 
     def record_refusal(self, error: Exception) -> None:

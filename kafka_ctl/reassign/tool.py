@@ -35,7 +35,6 @@ from kafka_ctl.requests import (
     api_name,
 )
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient, change_config, read_config
-from kafka_ctl.zookeeper.store import Create
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
 TIMEOUT, RETRY_BACKOFF = 10.0, 0.1
@@ -364,10 +363,8 @@ class Tool:
         return plan
 
     async def _write(self, targets: Assignment) -> None:
-        path = ReassignPartitionsZNode.path()
-        answer = await self.zk.write(
-            Create(path, ReassignPartitionsZNode.encode(plans.as_written(targets, self.generation)))
-        )
+        request = ReassignPartitionsZNode.encode(plans.as_written(targets, self.generation))
+        answer = await self.zk.create(ReassignPartitionsZNode.path(), request)
         if answer.error == "NODEEXISTS":
             running = ", ".join(
                 f"{name(tp, self.generation)} -> List({', '.join(map(str, replicas))})"

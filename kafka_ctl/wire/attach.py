@@ -79,7 +79,8 @@ def attach(world: World, admin: Administrator, first_port: int | None = None) ->
     del crc32c
     apis()
     longest = keys(BROKER, world.generation.name)["group.max.session.timeout.ms"].default
-    shared = Shared(world, admin, Groups(int(longest or 0) / 1000))
+    groups = Groups(int(longest or 0) / 1000, world.generation.requests.gathers_first_members)
+    shared = Shared(world, admin, groups)
     world.network = WireNetwork(world, shared)
     world.listeners = WireListeners(shared, HANDLERS, first_port)
 

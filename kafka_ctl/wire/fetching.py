@@ -35,9 +35,11 @@ FIRST_WHOLE = 3
 """The version of Fetch from which on the first batch comes whole (KIP-74)."""
 MOST = 8 << 20
 """Bytes of one answer to a fetch, whatever the client would take."""
+FIRST_ANYWHERE = 11
+"""The version of Fetch from which on a consumer may read from a follower (KIP-392)."""
 READ_COMMITTED = 1
-CONSUMER = -1
-"""The `replica_id` of a consumer; any other reads to the end of the log."""
+CONSUMER, DEBUGGING = -1, -2
+"""The `replica_id` of a consumer, and of one that looks at the copies of followers."""
 
 
 class Reading:
@@ -58,6 +60,16 @@ class Reading:
     def is_follower(self) -> bool:
         return self.replica >= 0
 
+    @property
+    def anywhere(self) -> bool:
+        """True if the copy of a follower may be read, too.
+
+        Kafka 2.0.1, 2.4.1: server/ReplicaManager.scala, fetchMessages (fetchOnlyFromLeader)
+        """
+        if self.service.broker.generation.requests.reads_followers:
+            return self.version >= FIRST_ANYWHERE and not self.is_follower
+        return self.replica == DEBUGGING
+
     def operation(self, milliseconds: int) -> DelayedFetch:
         """A fetch that waits for more bytes."""
         wanted = self.asked.items()
@@ -76,7 +88,7 @@ class Reading:
 
     def log_offsets(self, tp: TopicPartition, leader_epoch: int) -> LogOffsets | str:
         """The ends of the log, each with the bytes from the beginning of this fetch."""
-        log, error = readable(self.service, tp, leader_epoch)
+        log, error = readable(self.service, tp, leader_epoch, self.anywhere)
         if error is not None:
             return error
         ends = log.end, log.high_watermark, self.contents.transactions(tp, log).last_stable(log.high_watermark)
@@ -134,7 +146,7 @@ class Reading:
 
     def _read(self, tp: TopicPartition, asked: Asked, most: int, first: bool) -> Message:
         """The data of one partition; at least one batch where no other was found (KIP-74)."""
-        log, error = readable(self.service, tp, asked.leader_epoch)
+        log, error = readable(self.service, tp, asked.leader_epoch, self.anywhere)
         error = self.error or error
         if error is None and not log.start <= asked.offset <= log.end:
             error = "OFFSET_OUT_OF_RANGE"
@@ -177,15 +189,18 @@ def nothing(error: str | None) -> Message:
     return numbers | {"error_code": number_of(error), "aborted_transactions": None, "records": b""}
 
 
-def readable(service: Service, tp: TopicPartition, leader_epoch: int = -1) -> tuple[Log, str | None]:
-    """The log of a partition that we lead in this epoch (-1: in any), and why there is none.
+def readable(service: Service, tp: TopicPartition, leader_epoch: int, anywhere: bool = False) -> tuple[Log, str | None]:
+    """The log of a partition that we lead in this epoch (-1: in any), and why there is none; `anywhere`, any copy's.
 
     Kafka 2.4.1: server/ReplicaManager.scala, getPartitionOrError; cluster/Partition.scala, getLocalLog
     """
     broker = service.broker
-    if not broker.leads(tp):
-        return Log(), broker.refusal(tp)
-    return broker.disk.logs.get(tp, Log()), broker.as_leader.wrong_epoch(tp, leader_epoch)
+    if tp in broker.hosted and (error := broker.as_leader.wrong_epoch(tp, leader_epoch)):
+        return Log(), error
+    if broker.leads(tp) or (anywhere and tp in broker.hosted):
+        return broker.disk.logs.get(tp, Log()), None
+    absent = anywhere and tp in broker.metadata and tp not in broker.offline
+    return Log(), "REPLICA_NOT_AVAILABLE" if absent else broker.refusal(tp)
 
 
 async def fetch(service: Service, version: int, request: Message) -> Message:
@@ -265,7 +280,7 @@ def _late(service: Service, version: int, tp: TopicPartition, log: Log) -> str |
 def _listed(service: Service, version: int, request: Message, tp: TopicPartition, asked: Message) -> Message:
     committed, consumer = request.get("isolation_level", 0) == READ_COMMITTED, request["replica_id"] == CONSUMER
     timestamp, most = asked["timestamp"], max(0, asked.get("max_num_offsets", 1))
-    log, error = readable(service, tp, asked.get("current_leader_epoch", -1))
+    log, error = readable(service, tp, asked.get("current_leader_epoch", -1), request["replica_id"] == DEBUGGING)
     offset, time, epoch = -1, -1, UNDEFINED
     if error is None:
         contents, end = service.shared.contents, log.high_watermark if consumer else log.end

@@ -23,7 +23,7 @@ EMPTY, JOINING, SYNCING, STABLE = "Empty", "PreparingRebalance", "CompletingReba
 CONSUMER = "consumer"
 """The protocol type of groups of consumers."""
 FIRST_DELAY = 0.1
-"""Seconds that the first member of a group waits for others: `group.initial.rebalance.delay.ms`, 3000 in Kafka."""
+"""Seconds that an empty group waits for more members: `group.initial.rebalance.delay.ms`, 3000 in Kafka."""
 SHORTEST, LONGEST = 1.0, 300.0
 """Seconds that a session timeout may have. Kafka's `group.min.session.timeout.ms` is 6000; `group.max.` is 300000, and
 1800000 since 2.3 (KIP-345)."""
@@ -112,6 +112,8 @@ class Group:
     timer: asyncio.TimerHandle | None = None
     gathers: bool = False
     """True if the first member still waits for others."""
+    has_newcomer: bool = False
+    """True if another has joined for the first generation since the wait last began."""
     pending: set[str] = field(default_factory=set)
     """Ids that were given to consumers which are to join with them (KIP-394)."""
 
@@ -176,10 +178,10 @@ class Group:
 
 
 class Groups:
-    """All groups of a lab; `longest` is the most seconds of a session timeout."""
+    """All groups of a lab; `longest` is the most seconds of a session timeout. `gathers` is KIP-134."""
 
-    def __init__(self, longest: float = LONGEST) -> None:
-        self._longest = longest
+    def __init__(self, longest: float = LONGEST, gathers: bool = True) -> None:
+        self._longest, self._gathers = longest, gathers
         self.groups: dict[str, Group] = {}
         self._named = 0
         self._commits = 0
@@ -240,8 +242,10 @@ class Groups:
             return group.answer_to(id), id
         group.protocol_type = request["protocol_type"]
         rebalance = request["rebalance_timeout" if "rebalance_timeout" in request else "session_timeout"] / 1000
-        member = group.members.setdefault(id, Member(id, session, rebalance, protocols, instance=instance))
-        member.session, member.rebalance, member.protocols, member.client = session, rebalance, protocols, client
+        group.has_newcomer |= id not in group.members and (group.state, group.generation) == (JOINING, 0)
+        new = Member(id, session, rebalance, protocols, client=client, instance=instance)
+        member = group.members.setdefault(id, new)  # a rejoin brings no other timeouts
+        member.protocols = protocols
         return await self._joined(group, member), id
 
     async def _replace(self, group: Group, member: Member, id: str, protocols: dict[str, bytes]) -> Joined:
@@ -308,15 +312,31 @@ class Groups:
 
     def _rebalance(self, group: Group) -> None:
         """Begin a rebalance: every member must join again."""
-        first = group.state == EMPTY
+        group.gathers = self._gathers and group.state == EMPTY
         for member in group.members.values():
             if _waits(member.synced):
                 _refuse(member.synced, "REBALANCE_IN_PROGRESS")
                 self._heard(group, member)
         group.state = JOINING
-        seconds = FIRST_DELAY if first else group.rebalance_timeout
-        group.timer = asyncio.get_running_loop().call_later(seconds, self._complete, group)
-        group.gathers = first
+        if group.gathers:
+            self._gather(group, FIRST_DELAY, group.rebalance_timeout - FIRST_DELAY)
+        else:
+            group.timer = asyncio.get_running_loop().call_later(group.rebalance_timeout, self._complete, group)
+
+    def _gather(self, group: Group, seconds: float, rest: float) -> None:
+        """Wait for more members, and once more after each wait in which one came, for `rest` seconds at most.
+
+        Kafka 2.0.1: coordinator/group/DelayedJoin.scala, InitialDelayedJoin
+        """
+        group.has_newcomer = False
+
+        def waited() -> None:
+            if group.has_newcomer and rest > 0:
+                self._gather(group, min(FIRST_DELAY, rest), rest - seconds)
+            else:
+                self._complete(group)
+
+        group.timer = asyncio.get_running_loop().call_later(seconds, waited)
 
     def _complete_if_all(self, group: Group) -> None:
         all_there = not group.pending and all(_waits(member.joined) for member in group.members.values())
@@ -503,13 +523,23 @@ class Groups:
                     group.offsets[tp], group.committed[tp] = offset, number
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Drop the offsets of partitions that have been deleted.
+        """Drop the offsets of partitions that have been deleted; then the groups without members and offsets go, too.
 
         Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, handleDeletedPartitions
         """
-        for tp in partitions:
-            for group in self.groups.values():
+        gone = list(partitions)
+        for group in list(self.groups.values()) if gone else ():
+            for tp in gone:
                 group.forget_offset(tp)
+            self._clean_up(group)
+
+    def _clean_up(self, group: Group) -> None:
+        """Forget a group that has neither members nor offsets.
+
+        Kafka 2.0.1: coordinator/group/GroupMetadataManager.scala, cleanupGroupMetadata
+        """
+        if group.state == EMPTY and not group.offsets and not group.in_transactions:
+            self.delete(group.name)
 
     # Requests of administrators
 
@@ -518,11 +548,8 @@ class Groups:
 
         Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, handleDeleteGroups
         """
-        group = self._known(name)
-        if group.state != EMPTY:
+        if self._known(name).state != EMPTY:
             raise Refusal("NON_EMPTY_GROUP")
-        if group.timer is not None:
-            group.timer.cancel()
         del self.groups[name]
 
     def delete_offsets(self, name: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str | None]:
@@ -542,8 +569,8 @@ class Groups:
             errors[tp] = "GROUP_SUBSCRIBED_TO_TOPIC" if kept else None
             if not kept:
                 group.forget_offset(tp)
-        if group.state == EMPTY and not group.offsets:  # as of any group that is cleaned up
-            self.delete(name)
+        if None in errors.values():
+            self._clean_up(group)
         return errors
 
     def _known(self, name: str) -> Group:

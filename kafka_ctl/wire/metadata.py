@@ -334,7 +334,7 @@ async def delete_topics(service: Service, version: int, request: Message) -> Mes
 
         async def delete(name: str = name) -> None:
             service.shared.admin.record_request("delete_topic", topic=name)
-            await service.shared.admin.delete_topic(name)
+            await service.shared.admin.delete_topic(name, by_request=True)
 
         if not service.broker.acts:
             outcome: Outcome = NOT_CONTROLLER

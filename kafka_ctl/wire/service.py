@@ -102,8 +102,8 @@ class Administrator(Protocol):
     ) -> None:
         """Give a topic more partitions."""
 
-    async def delete_topic(self, topic: str) -> None:
-        """Mark a topic for deletion."""
+    async def delete_topic(self, topic: str, by_request: bool = False) -> None:
+        """Mark a topic for deletion; on request also one that is marked, and one of Kafka's own."""
 
     def record_request(self, command: str, **fields: object) -> None:
         """Record a command as the cause of what follows."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment, TopicPartition
-from kafka_ctl.errors import BadInput, ControllerMoved, NodeExists, NoNode, ZooKeeperError
+from kafka_ctl.errors import BadInput, ControllerMoved, NoNode, ZooKeeperError
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZooKeeperClient
 from kafka_ctl.zookeeper.json_fields import NotJson
@@ -257,6 +257,16 @@ class KafkaZkClient:
             await self.delete_tree(f"{path}/{name}")
         await self.write(Delete(path))
 
+    async def create(self, path: str, data: bytes = b"") -> Result:
+        """Make a znode, first those above it that are missing.
+
+        Kafka 2.0.1: zk/KafkaZkClient.scala, createRecursive; 0.10.2.2: utils/ZkUtils.scala, createPersistentPath
+        """
+        if (answer := await self.write(Create(path, data))).error == "NONODE":
+            await self.create(path.rpartition("/")[0])
+            answer = await self.write(Create(path, data))
+        return answer
+
     async def set_or_create(self, path: str, data: bytes) -> None:
         """Write a znode, making it first if it is missing; raises ZooKeeper's error."""
         if (answer := await self.write(Set(path, data))).error == "NONODE":
@@ -269,10 +279,10 @@ class KafkaZkClient:
         Kafka 2.0.1: zk/KafkaZkClient.scala, setOrCreateEntityConfigs
         """
         path = znodes.ConfigEntityZNode.path(kind, name)
-        try:
-            await self.set_or_create(path, data)
-        except NodeExists:
-            (await self.write(Set(path, data))).checked()
+        answer = await self.write(Set(path, data))
+        if answer.error == "NONODE" and (answer := await self.create(path, data)).error == "NODEEXISTS":
+            answer = await self.write(Set(path, data))
+        answer.checked()
 
     async def delete_children(self, path: str, names: Iterable[str]) -> None:
         await self.write_all([Delete(f"{path}/{name}") for name in names])

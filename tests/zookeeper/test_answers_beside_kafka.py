@@ -106,6 +106,26 @@ def groups(answers: Answers) -> None:
         )
 
 
+def forgotten(answers: Answers) -> None:
+    """A group without members goes with the last topic of which it has an offset. 0.10 deletes no topics by default."""
+    if answers.generation == "0.10":
+        return
+
+    def listed() -> list[str]:
+        return [one["group_id"] for one in answers.ask("ListGroups", 0)["groups"] if one["group_id"] == "of gone"]
+
+    answers.ask("CreateTopics", 1, topics=[NEW | {"name": "gone"}], timeout=10_000)
+    offsets = [
+        {"name": "gone", "partitions": [{"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}]}
+    ]
+    alone = {"group_id": "of gone", "generation_id_or_member_epoch": -1, "member_id": "", "retention_time_ms": -1}
+    answers.part("of gone", "OffsetCommit", 2, topics=offsets, **alone)
+    before = listed()
+    answers.ask("DeleteTopics", 0, topic_names=["gone"], timeout=10_000)
+    eventually(lambda: not listed(), "the end of the group")
+    answers.lines.append(f"ListGroups before its topic is deleted: {before}")
+
+
 def topics(answers: Answers) -> None:
     """Defaults of a new topic, and moves."""
     wanted = {"num_partitions": -1, "replication_factor": -1, "assignments": [], "configs": []}
@@ -188,6 +208,7 @@ def play(generation: str, broker: Asking) -> list[str]:
     eventually(lambda: answers.ask("Metadata", 1, topics=topic)["topics"][0]["error_code"] == 0, "a topic")
     records(answers)
     groups(answers)
+    forgotten(answers)
     topics(answers)
     refusals(answers)
     repetitions(answers)

@@ -461,6 +461,23 @@ def test_znodes_can_be_written_and_deleted_by_hand(prose: Prose, lab: Lab) -> No
     assert "delete_znode /strange" in lab.story and lab.story.count("\ndelete_znode") == 1
 
 
+@pytest.mark.parametrize("name", ["0.10", "2.0", "2.4"])
+def test_the_tools_create_the_znodes_above(name: str) -> None:
+    """After they were deleted by hand; the next controller finds the topic.
+
+    Kafka 2.0.1: zk/KafkaZkClient.scala, createRecursive; 0.10.2.2: utils/ZkUtils.scala, createParentPath
+    """
+    with Lab(brokers=2, generation=name, config={"delete.topic.enable": True}) as lab:
+        play(lab, "delete_znode /brokers/topics; delete_znode /config/topics; settle")
+        lab.create_topic("orders", assignment={0: [1, 2]})
+        assert {"/brokers/topics/orders", "/config/topics/orders"} <= lab.znodes().keys()
+        play(lab, "delete_controller; settle; delete_znode /admin/delete_topics; delete_znode /admin; settle")
+        until_quiet(lab.reassign, {"orders-0": [2, 1]})
+        assert [view.replicas for view in lab.partitions()] == [(2, 1)]
+        play(lab, "kill 1; settle; delete_topic orders")
+        assert "/admin/delete_topics/orders" in lab.znodes()
+
+
 def test_a_process_can_be_killed_while_it_leaves_or_starts(lab: Lab) -> None:
     play(lab, "shutdown 2 wait=false; step n=3; kill 2; settle; start 2; step; kill 2; settle")
     assert lab.brokers[2].state == "down"

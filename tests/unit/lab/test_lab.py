@@ -64,10 +64,13 @@ def test_brokers_by_number_by_id_or_with_racks(brokers: Any, ids: list[int]) -> 
             assert b'"rack":"a"' in lab.znodes()["/brokers/ids/7"][0]
 
 
-def test_a_lab_that_has_not_settled(prose: Prose) -> None:
-    """The brokers have only just been started, and have created nothing in ZooKeeper yet."""
-    with Lab(settle=False) as lab, prose.refused(BadInput):
+def test_a_lab_that_has_not_settled() -> None:
+    """The brokers have only just been started, and have created nothing in ZooKeeper yet; the tool creates `/admin`."""
+    with Lab(settle=False) as lab:
         lab.elect_preferred()
+        assert "/admin/preferred_replica_election" in lab.znodes()
+        lab.settle()
+        assert "/admin/preferred_replica_election" not in lab.znodes()
     with Lab(settle=False) as lab:
         assert lab.controller is None
         assert (lab.now, {b.state for b in lab.brokers.values()}) == (0, {"starting"})

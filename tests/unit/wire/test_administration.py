@@ -95,6 +95,79 @@ def test_a_deletion_waits_and_times_out(lab: Lab) -> None:
 # Topics and their brokers
 
 
+@pytest.mark.parametrize("name", ["0.10", "2.0", "2.4"])
+def test_a_topic_whose_deletion_waits_may_be_deleted_again(name: str) -> None:
+    """Each request waits until the topic is gone; one of Kafka's own topics is deleted, too.
+
+    The controller does not see the request after an operator has deleted the znode above it.
+    Kafka 0.10.2.2, 2.0.1, 2.4.1: server/AdminManager.scala, deleteTopics (TopicAlreadyMarkedForDeletionException)
+    """
+    with listening(name, config={"delete.topic.enable": True}) as lab:
+        for topic in ("orders", "__consumer_offsets"):
+            until_quiet(lab.create_topic, topic, assignment={0: [1, 2]})
+
+        def delete(topic: str, timeout: int) -> list[str | None]:
+            assert lab.controller is not None
+            answer = ask(lab, lab.controller.id, "DeleteTopics", 0, topic_names=[topic], timeout=timeout)
+            return [name_of(one["error_code"]) for one in answer["responses"]]
+
+        assert delete("__consumer_offsets", 20_000) == [None]
+        lab.settle()
+        lab.delete_znode("/admin/delete_topics")
+        assert [delete("orders", 100) for _ in range(2)] == [["REQUEST_TIMED_OUT"]] * 2
+
+
+@pytest.mark.parametrize("name", ["0.10", "2.0", "2.4"])
+def test_the_copy_of_a_follower_can_be_read(name: str) -> None:
+    """By who looks at copies (replica id -2); since KIP-392 by every consumer, from version 11 of Fetch on.
+
+    Kafka 2.0.1, 2.4.1: server/ReplicaManager.scala, fetchMessages; server/KafkaApis.scala, handleListOffsetRequest
+    """
+    part = {"partition": 0, "partition_index": 0, "fetch_offset": 0, "partition_max_bytes": 99, "timestamp": -1}
+    topics = [{"topic": "orders", "name": "orders", "partitions": [part | {"current_leader_epoch": -1}]}]
+    more = {"max_wait": 0, "min_bytes": 1, "max_bytes": 99, "session_epoch": -1}
+    leader = "NOT_LEADER_FOR_PARTITION"
+    with listening(name, orders={0: [1, 2]}) as lab:
+        until_quiet(lab.produce, "orders", 0, records=2)
+        eventually(lambda: {view.high_watermark for view in lab.logs()} == {2})
+        for version in versions(lab, "ListOffsets"):
+            for broker, replica, error in ((2, -1, leader), (2, -2, None), (3, -2, "REPLICA_NOT_AVAILABLE")):
+                answer = ask(lab, broker, "ListOffsets", version, topics=topics, replica_id=replica)
+                (found,) = answer["topics"][0]["partitions"]
+                assert name_of(found["error_code"]) == error
+                assert (found["offset"] if version else max(found["old_style_offsets"], default=-1)) == (
+                    -1 if error else 2
+                )
+        for version in versions(lab, "Fetch"):
+            for replica in (-1, -2):
+                answer = ask(lab, 2, "Fetch", version, topics=topics, replica_id=replica, **more)
+                (found,) = answer["responses"][0]["partitions"]
+                may = version >= 11 if name == "2.4" else replica == -2
+                assert (name_of(found["error_code"]), found["high_watermark"]) == ((None, 2) if may else (leader, -1))
+                assert bool(found["records"]) == may
+
+
+def test_a_follower_compares_leader_epochs_first() -> None:
+    """Kafka 2.4.1: cluster/Partition.scala, getLocalLog"""
+    with listening("2.4") as lab:
+        until_quiet(lab.create_topic, "orders", assignment={0: [1, 2]})
+        until_quiet(lab.expire_session, 1)
+        until_quiet(lab.elect_preferred)
+        part = lab.partition("orders", 0)
+        assert part.leader == 1 and part.leader_epoch > 0
+        for epoch, error in (
+            (-1, "NOT_LEADER_FOR_PARTITION"),
+            (0, "FENCED_LEADER_EPOCH"),
+            (99, "UNKNOWN_LEADER_EPOCH"),
+        ):
+            fields = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 9, "current_leader_epoch": epoch}
+            topics = [{"topic": "orders", "partitions": [fields]}]
+            more = {"replica_id": -1, "max_wait": 0, "min_bytes": 1, "max_bytes": 9, "session_epoch": -1}
+            answer = ask(lab, 2, "Fetch", 10, topics=topics, **more)
+            (found,) = answer["responses"][0]["partitions"]
+            assert name_of(found["error_code"]) == error
+
+
 def test_a_dead_broker_in_the_metadata(lab: Lab) -> None:
     """Version 0 has an error in its place. Where no leader lives, there is no leader epoch either, and no ISR before
     2.4; from version 6 on a broker blames a listener.

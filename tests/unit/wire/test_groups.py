@@ -15,6 +15,7 @@ from kafka_ctl.generation import Generation
 from kafka_ctl.wire.coordinator_requests import heartbeat
 from kafka_ctl.wire.groups import (
     EMPTY,
+    FIRST_DELAY,
     JOINING,
     STABLE,
     SYNCING,
@@ -89,9 +90,9 @@ def test_the_topics_of_a_group_are_known_or_not(subscribed: bytes, topics: set[s
     assert Group("g", protocol="roundrobin", members=members).subscribed_topics() is None
 
 
-async def stable(groups: Groups, members: int) -> list[str]:
+async def stable(groups: Groups, members: int, session: float = 30) -> list[str]:
     """So many members, in a group that has its assignment; the leader first."""
-    joined = await asyncio.gather(*(groups.join(asking(), "c", False) for _ in range(members)))
+    joined = await asyncio.gather(*(groups.join(asking(session=session), "c", False) for _ in range(members)))
     group = groups.groups["g"]
     ids = sorted((id for _, id in joined), key=lambda id: id != group.leader)
     given = {id: id.encode() for id in ids}
@@ -108,6 +109,62 @@ async def test_all_join_and_the_leader_assigns(groups: Groups) -> None:
     assert (group.state, group.generation, group.leader, group.protocol) == (STABLE, 1, leader, "range")
     assert leader == next(iter(group.members))
     groups.heartbeat("g", leader, 1)
+
+
+@on_a_loop
+async def test_before_kip_134_the_first_member_waits_for_nobody() -> None:
+    """It is the first generation alone, and the next one to join makes it join again."""
+    groups = Groups(gathers=False)
+    first, id = await groups.join(asking(), "c", False)
+    assert (first.generation, first.leader) == (1, id)
+    newcomer = asyncio.create_task(groups.join(asking(), "c", False))
+    await asyncio.sleep(0)
+    again, _ = await groups.join(asking(id), "c", False)
+    assert (again.generation, (await newcomer)[0].generation) == (2, 2)
+
+
+@on_a_loop
+async def test_each_of_the_first_members_prolongs_the_wait(groups: Groups, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But not beyond the rebalance timeout. A later generation of an empty group waits once.
+
+    Kafka 2.0.1: coordinator/group/DelayedJoin.scala, InitialDelayedJoin
+    """
+    loop, waits = asyncio.get_running_loop(), list[float]()
+    call_later = loop.call_later
+
+    def noted(seconds: float, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
+        waits.append(seconds)
+        return call_later(seconds, callback, *args)
+
+    monkeypatch.setattr(loop, "call_later", noted)
+    ids = [id for _, id in await asyncio.gather(*(groups.join(asking(session=5), "c", False) for _ in range(2)))]
+    assert waits == [FIRST_DELAY, FIRST_DELAY, 5, 5]
+    for id in ids:
+        groups.leave("g", id)
+    await groups.join(asking(session=5), "c", False)
+    assert waits[-2:] == [FIRST_DELAY, 5]
+
+
+@on_a_loop
+async def test_a_member_that_joins_again_keeps_its_timeouts(groups: Groups) -> None:
+    """Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, updateMemberAndRebalance"""
+    (id,) = await stable(groups, 1)
+    await groups.join(asking(id, session=7), "other", False)
+    member = groups.groups["g"].members[id]
+    assert (member.session, member.rebalance, member.client) == (30, 30, "c")
+
+
+def test_a_group_without_members_and_offsets_goes_with_its_last_topic(groups: Groups) -> None:
+    """Kafka 0.10.2.2, 2.0.1, 2.4.1: GroupMetadataManager.scala, cleanupGroupMetadata"""
+    a, b = TopicPartition("a", 0), TopicPartition("b", 0)
+    groups.commit("of a", "", -1, {a: OffsetAndMetadata(1)})
+    groups.commit("of both", "", -1, {a: OffsetAndMetadata(1), b: OffsetAndMetadata(1)})
+    groups.commit_in_transaction("in a transaction", 7, {a: OffsetAndMetadata(1)})
+    groups.group("empty")
+    groups.forget([])
+    assert len(groups.groups) == 4
+    groups.forget([a])
+    assert groups.groups.keys() == {"of both", "in a transaction"}
 
 
 @on_a_loop
@@ -160,9 +217,9 @@ async def test_the_next_coordinator_does_not_know_who_waited(groups: Groups) -> 
 
     Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, onGroupLoaded
     """
-    ids = await stable(groups, 3)
+    ids = await stable(groups, 3, session=1)
     group = groups.groups["g"]
-    waiting = [asyncio.create_task(groups.join(asking(id, session=1), "c", False)) for id in ("", ids[0])]
+    waiting = [asyncio.create_task(groups.join(asking(id), "c", False)) for id in ("", ids[0])]
     await asyncio.sleep(0)
     assert len(group.members) == 4
     for one in waiting:
