@@ -262,8 +262,9 @@ class KafkaZkClient:
 
         Kafka 2.0.1: zk/KafkaZkClient.scala, createRecursive; 0.10.2.2: utils/ZkUtils.scala, createPersistentPath
         """
-        if (answer := await self.write(Create(path, data))).error == "NONODE":
-            await self.create(path.rpartition("/")[0])
+        answer = await self.write(Create(path, data))
+        if answer.error == "NONODE" and (parent := path.rpartition("/")[0]):
+            await self.create(parent)
             answer = await self.write(Create(path, data))
         return answer
 
