@@ -63,12 +63,14 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[str]]
 
     def html(self, caption: str = "") -> str:
-        """The table in HTML, with all of its text escaped."""
+        """The table in HTML, with all of its text escaped; the path of a field may be broken after an index."""
         from html import escape
 
         title = f"<caption>{escape(caption)}</caption>" if caption else ""
         head = "".join(f"<th {LEFT}>{escape(name)}</th>" for name in self.head)
-        rows = ("".join(f"<td {LEFT}>{escape(text)}</td>" for text in row) for row in self.rows)
+        rows = (
+            "".join(f"<td {LEFT}>{escape(text).replace('].', '].<wbr>')}</td>" for text in row) for row in self.rows
+        )
         return f"<table>{title}<tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
     def text(self) -> str:

@@ -39,6 +39,8 @@ CLEANED = (
     )
 )
 """`/controller_epoch` was deleted after three failovers; then a topic was created."""
+FORGOTTEN = "This broker has forgotten the epoch that it had seen; the others have not."
+REFUSED = "The next request is refused like the last one."
 
 
 # 1: predict
@@ -132,9 +134,9 @@ def written(lab: Lab) -> str | None:
             f"/controller_epoch holds {short(znode[0].decode(errors='replace'))}, which is not a number of 32 bits: "
             "each broker that is elected fails to read it and gives up, and the next one tries."
         )
-    given = [each.name for each in lab.commands[len(CLEANED.splitlines()) - 1 :]]
-    writes = [place for place, name in enumerate(given) if name == "write_znode"]
-    if "delete_controller" in given[max(writes, default=0) :]:
+    given = lab.commands[len(CLEANED.splitlines()) - 1 :]
+    read = max(each.seq for each in given if each is given[0] or each.name == "write_znode")
+    if len(lab.trace.slice(start=read, action="elected")):
         return "The next controller adds one to what it reads, or begins with 1. The brokers have seen epoch 4."
     return "The controller keeps the epoch that it was elected with; it does not read the znode again."
 
@@ -211,8 +213,13 @@ def at_startup(states):
         remarks={
             "write_znode": written,
             "delete_controller": written,
-            "bounce": "This broker has forgotten the epoch that it had seen; the others have not.",
-            "create_topic": "The next request is refused like the last one.",
+            "delete_znode /controller_epoch": written,
+            "expire_session": written,
+            "bounce": FORGOTTEN,
+            "start": FORGOTTEN,
+            "create_topic": REFUSED,
+            "delete_topic": lambda lab: REFUSED if any(p.topic == "new" for p in lab.partitions()) else None,
+            "reassign": REFUSED,
             "elect_preferred": "The controller elects in ZooKeeper, and the brokers refuse its requests.",
         },
         praise={

@@ -142,6 +142,7 @@ def seconds_to_move(move: Move, rate: float, most: float) -> float | None:
 
 
 VERIFIED = "The tool removes throttles when each partition of the plan *you give it* is where the plan says."
+EVERYWHERE = "A throttle is in each broker's settings and in each topic's."
 NOT_IN_PLAN = "The rates are gone. The lists of a topic that is not in your plan stay, and the next rate finds them."
 
 
@@ -232,6 +233,9 @@ EXERCISES: tuple[Exercise, ...] = (
             "reassign": "A move changes AR. Throttles are settings of their own; the controller leaves them.",
             f"delete_znode {PLAN}": "In 2.4 the plan is also in the topic's znode: see `lab.list_reassignments()`.",
             "execute_reassignment": "The tool begins a plan or changes a throttle; it removes none.",
+            "alter_config": EVERYWHERE,
+            "delete_znode": EVERYWHERE,
+            "delete_controller": "The next controller takes the move up again, and leaves throttles alone.",
         },
         why="Verify is the second half of execute: it removes what execute wrote, at the brokers that it finds alive.",
     ),
@@ -253,7 +257,8 @@ EXERCISES: tuple[Exercise, ...] = (
             "kill": "A restart changes no setting.",
             "bounce": "A restart changes no setting.",
             "execute_reassignment": "The tool writes new throttles; it removes none.",
-            "alter_config": "A throttle is in each broker's settings and in each topic's.",
+            "alter_config": EVERYWHERE,
+            "delete_znode": EVERYWHERE,
             "reassign": "A move changes AR; the settings stay, and they slow it.",
         },
         why="Any plan that is true will do: verify compares it with AR, and then removes rates and lists.",

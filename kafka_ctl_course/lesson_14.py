@@ -32,6 +32,7 @@ MOVING = (
     """create_topic audit assignment='{"0":[1,2]}'; settle; slow 4 8; reassign '{"orders-0":[1,4]}'; run_for 0.1; """
 )
 """Commands after which orders moves, and audit does not."""
+NOT_ASKED = "The move of audit has not been requested yet."
 
 
 # 1: predict
@@ -256,6 +257,9 @@ EXERCISES: tuple[Exercise, ...] = (
             "delete_controller": again,
             "expire_session": again,
             "bounce": again,
+            "kill": again,
+            "shutdown": again,
+            "delete_znode": "To delete these znodes is the controller's last step. It waits for the copy on broker 1.",
             "elect_preferred": "No replica of this topic may lead any more.",
             "reassign": "The controller takes the request out again: the topic is to be deleted.",
         },
@@ -275,12 +279,15 @@ EXERCISES: tuple[Exercise, ...] = (
         best=2,
         remarks={
             "execute_reassignment": executed,
-            f"delete_znode {PLAN}": "The old request is gone. The move of audit has not been requested yet.",
+            f"delete_znode {PLAN}": f"The old request is gone. {NOT_ASKED}",
             "reassign": executed,
             "create_topic orders": "A new topic of this name takes up the old request: the next controller, or the "
             "start of broker 4, moves it to 1, 2, 4.",
-            "delete_controller": "The request of orders is gone now. The move of audit has not been requested yet.",
-            "bounce": "The move of audit has not been requested yet.",
+            f"write_znode {PLAN}": executed,
+            "delete_controller": f"The request of orders is gone now. {NOT_ASKED}",
+            "bounce": NOT_ASKED,
+            "kill": NOT_ASKED,
+            "expire_session": NOT_ASKED,
         },
         praise={
             "delete_controller": taken_out(

@@ -237,7 +237,9 @@ def about_preferred(lab: Lab) -> str:
 
 
 def about_restart(lab: Lab) -> str:
-    """The remark on a new process of broker 3, by whether an election was asked for before."""
+    """The remark on a new process, by what broker 3 follows then and whether an election was asked for before."""
+    if any(3 not in each.isr for each in lab.partitions()):
+        return "Broker 3 fetches from the leaders that are new to it, and from no other."
     if any(each.name == "elect_preferred" for each in lab.commands):
         return "Every replica is in sync now. You asked for the election before that: ask again."
     return "Every replica is in sync. No leader goes back by itself here: an administrator asks for it."

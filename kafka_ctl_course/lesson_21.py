@@ -173,6 +173,8 @@ EXERCISES: tuple[Exercise, ...] = (
                 if lab.partition("audit", 0).leader < 0
                 else None
             ),
+            "delete_topic": "The records are to be saved. The deletion waits for the copy that cannot be read.",
+            **dict.fromkeys(("bounce 2", "bounce 3"), "The directory that failed is on broker 1."),
             "heal": "That ends faults of the network. The directory stays failed for this process.",
             "shutdown": while_down("It left in good order; now it has to come back."),
             "kill": while_down("Now it has to come back."),

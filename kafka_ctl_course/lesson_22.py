@@ -141,6 +141,11 @@ def led_without_records(lab: Lab) -> str | None:
     )
 
 
+def moved(lab: Lab) -> str:
+    """The reply to a learner who asked for other replicas."""
+    return led_without_records(lab) or "The new replica has no leader to copy from, so it never gets in sync."
+
+
 def asked_again(lab: Lab) -> str:
     """The reply to a learner who made a new controller."""
     leader = lab.partition("netflow", 0).leader
@@ -197,9 +202,9 @@ EXERCISES: tuple[Exercise, ...] = (
             "start": started,
             "delete_controller": asked_again,
             "elect_preferred": "The preferred leaders are the assigned ones, and they are down.",
-            "reassign": lambda lab: (
-                led_without_records(lab) or "The new replica has no leader to copy from, so it never gets in sync."
-            ),
+            "reassign": moved,
+            "execute_reassignment": moved,
+            "alter_config": "Unclean elections are on in 0.10. They, too, need an assigned broker that runs.",
             "set_broker_id": "Its disks say 1002: a broker whose sources disagree does not start.",
             "add_broker": "A new broker holds nothing.",
             "bounce": "A restart changes no id. Which ids do the partitions name?",

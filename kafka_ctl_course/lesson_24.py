@@ -220,6 +220,15 @@ def all_agree(lab: Lab) -> str | None:
     return f"ZooKeeper has leader {stored}, and each broker that knows the partition names it."
 
 
+def about_change(lab: Lab) -> str | None:
+    """The reply to a learner whose command may have changed the leader."""
+    if lab.partition("orders", 0).leader == 1:
+        return "The leader is the same as before."
+    if any(each.name in ("delay", "disconnect", "pause") for each in lab.commands):
+        return None
+    return "The leader has changed, and each broker received the request that says so. Keep one request away."
+
+
 EXERCISES: tuple[Exercise, ...] = (
     Predict(
         name="24.1",
@@ -279,6 +288,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "pause": "A pause delays what a broker hears, and it hears it afterwards.",
             "delay": "A late message arrives in the end.",
             "heal": "Now everything arrives.",
+            **dict.fromkeys(("bounce", "expire_session", "elect_preferred", "fail_log_dir"), about_change),
             "disconnect": lambda lab: (
                 "The copies are equal until something changes." if lab.partition("orders", 0).leader == 1 else None
             ),

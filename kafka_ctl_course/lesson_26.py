@@ -256,7 +256,10 @@ EXERCISES: tuple[Exercise, ...] = (
         remarks={
             "kill 3": "The write then waits for the others only.",
             "bounce 3": "The controller noticed the restart, and took the broker out of the ISR.",
-            "kill 1": "The new leader knows nothing of requests that waited at the old one.",
+            **dict.fromkeys(
+                ("kill 1", "shutdown 1", "bounce 1", "expire_session 1"),
+                "The new leader knows nothing of requests that waited at the old one.",
+            ),
             "produce": "Another write completes none of the five.",
         },
         why="A fetch of follower 3 raised the high watermark, and that completed all five; no timer ran out.",

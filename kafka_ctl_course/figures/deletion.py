@@ -12,7 +12,7 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.zookeeper.znodes import DeleteTopicsTopicZNode, TopicZNode
 from kafka_ctl_course.figures.drawing import COLOURS, Drawing, label, svg
 
-COLUMN, LINE, HEAD = 185, 30, 3
+COLUMN, LINE, HEAD = 178, 30, 3
 """Pixels of a column and of a line; the lines above the columns."""
 
 

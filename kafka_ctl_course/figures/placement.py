@@ -58,8 +58,8 @@ def grid(
         raise BadInput(f"a grid shows 1 to {MOST} partitions; these are {len(assignment)}")
     now = leaders if leaders is not None else {p: ids[0] for p, ids in assignment.items()}
     rows = _rows(assignment, now, dict(racks or {}), down)
-    column = WIDE if len(assignment) <= 20 else 16 if len(assignment) <= 32 else 14
-    width, left = 150 + column * len(assignment) + 140, 150
+    column = WIDE if len(assignment) <= 12 else 16 if len(assignment) <= 32 else 14
+    width, left = 130 + column * len(assignment) + 120, 130
     parts = [label(20, 20, "P: preferred leader; dot: other replica; star: leads now instead of the preferred one")]
     parts += [
         label(left + column * n + column // 8, 42, f"{p}", fill=COLOURS["dim"])

@@ -81,11 +81,11 @@ def throttles(lab: Lab) -> Drawing:
     found = settings(lab)
     head = f"{len(found)} throttle setting{'s' * (len(found) != 1)} below /config"
     parts = [label(20, 22, head, "bold", COLOURS["bad"] if found else "")]
-    width = 474 + 7 * max((len(each.value) for each in found), default=0)
+    width = 408 + 6 * max((len(each.value) for each in found), default=0)
     for number, throttle in enumerate(found):
         y = 34 + 24 * number
         if number % 2 == 0:
             parts.append(f'<rect x="10" y="{y}" width="{width - 20}" height="24" fill="{COLOURS["panel"]}"/>')
-        parts += [label(x, y + 17, text) for x, text in zip((20, 180, 444), throttle, strict=True)]
+        parts += [label(x, y + 17, text) for x, text in zip((20, 168, 388), throttle, strict=True)]
     lines = [head, *(f"{each.path} {each.name}={each.value}" for each in found)]
     return Drawing(svg(width, 50 + 24 * len(found), parts), "\n".join(lines))

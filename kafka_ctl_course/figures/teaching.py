@@ -19,7 +19,7 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import BrokerView, LogView
 from kafka_ctl_course.figures.drawing import COLOURS, Drawing, label, plate, svg
 
-STEP, ROW, CELL = 150, 34, 100
+STEP, ROW, CELL = 150, 34, 92
 MOST_VALUES = 13
 """The most values that have room below a curve."""
 WIDE = 538
@@ -142,7 +142,7 @@ def shares(found: Sequence[BrokerBalance]) -> Drawing:
     c, lines = COLOURS, []
     parts = [label(20, 20, "outline: prefers this broker; filled: led by it", fill=c["dim"])]
     longest = max(24, *(len(each.verdict) for each in found)) if found else 24
-    unit = 200 / max((max(each.prefers, each.leads) for each in found), default=1)
+    unit = 180 / max((max(each.prefers, each.leads) for each in found), default=1)
     for row, each in enumerate(found):
         y = 34 + (ROW + 12) * row
         text = f"prefers {each.prefers}, leads {each.leads}, ratio {each.ratio:.3g}: {each.verdict}"
@@ -151,11 +151,11 @@ def shares(found: Sequence[BrokerBalance]) -> Drawing:
             f'<rect x="90" y="{y + 6}" width="{unit * each.leads:.1f}" height="20" fill="{c["leader"]}"/>',
             f'<rect x="90" y="{y}" width="{unit * each.prefers:.1f}" height="32" fill="none" stroke="{c["line"]}" '
             'stroke-width="2"/>',
-            label(305, y + 14, text.partition(": ")[0]),
-            label(305, y + 32, each.verdict, "bold"),
+            label(285, y + 14, text.partition(": ")[0]),
+            label(285, y + 32, each.verdict, "bold"),
         ]
         lines.append(f"broker {each.broker}: {text}")
-    return Drawing(svg(325 + 7 * longest, 44 + (ROW + 12) * len(found), parts), "\n".join(lines))
+    return Drawing(svg(305 + 13 * longest // 2, 44 + (ROW + 12) * len(found), parts), "\n".join(lines))
 
 
 LOOKS = (("leader", "none"), ("bad", "7 4"), ("good", "2 4"), ("zoo_line", "10 4 2 4"))

@@ -63,7 +63,10 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
             "The lists of a topic that is not in your plan",
         ),
         (lambda lab: lab.delete_znode("/admin/reassign_partitions"), "the plan is also in the topic's znode"),
-        (lambda lab: lab.delete_znode("/config/brokers/4"), "broker 4 is down. A story that shows it"),
+        (
+            lambda lab: lab.delete_znode("/config/brokers/4"),
+            "broker 4 is down. A throttle is in each broker's settings",
+        ),
         (lambda lab: lab.reassign({("orders", 0): [1, 2, 3]}), "A move changes AR."),
     ],
 }

@@ -371,6 +371,8 @@ def test_a_notebook_shows_a_table() -> None:
     assert page.count("<tr") == len(shown) + 1
     assert "<b>" not in page
     assert "Metadata request, version 1" in str(shown)
+    listed = annotate(encode_message(message_type(3, 1), {"client_id": "a"}, {"topics": [{"name": "orders"}]}))
+    assert "topics[0].<wbr>name" in listed._repr_html_() and "topics[0].name" in str(listed)
 
 
 def test_a_request_that_was_cut_short_has_its_length_all_the_same() -> None:

@@ -12,15 +12,17 @@ from prose import Prose, refuses
 
 from kafka_ctl import BadInput, Costs, Lab, UnknownName
 from kafka_ctl.assignment import assign
+from kafka_ctl.balance import BrokerBalance
 from kafka_ctl.exercises.exercise import PictureGuess
 from kafka_ctl.jupyter.exercises import GuessPicture, GuessWidget
 from kafka_ctl.views.widget.player import Player
 from kafka_ctl_course import GUESSES, quiet_lab
+from kafka_ctl_course.figures.copies import copies_over_time, moment
 from kafka_ctl_course.figures.deletion import deletion, facts
 from kafka_ctl_course.figures.placement import grid, placement
 from kafka_ctl_course.figures.reassignment import reassignment, steps
 from kafka_ctl_course.figures.reassignment_znodes import lists, settings, throttles
-from kafka_ctl_course.figures.teaching import Drawing, beliefs, curve, logs, walk
+from kafka_ctl_course.figures.teaching import Drawing, beliefs, curve, logs, shares, walk
 from kafka_ctl_course.widgets import CurveWidget, TurnWidget
 
 
@@ -299,6 +301,19 @@ def test_the_numbers_above_a_grid_do_not_touch(number: int) -> None:
 def width(drawing: Drawing) -> int:
     """Pixels; JupyterLab has 811 beside its file browser in a window of 1,280."""
     return int(ElementTree.fromstring(drawing.svg).attrib["width"])
+
+
+def test_pictures_of_usual_sizes_need_no_scrolling() -> None:
+    """In a window of 1,024 pixels JupyterLab has 572 beside its file browser."""
+    plan = {("orders", 0): [1, 2, 4], ("orders", 1): [4, 2, 3]}
+    with lab_of("orders", {0: [1, 2, 3], 1: [2, 3, 1]}, brokers=5, seed=7) as lab:
+        lab.execute_reassignment(plan, throttle=1_000_000)
+        found = [throttles(lab), deletion(lab, "nothing"), beliefs(lab, "orders", 0)]
+        found += [grid(assign(range(3), 20, 2)), copies_over_time([moment(lab, "orders", 0)] * 6)]
+    with lab_of("orders", {0: [1, 2, 3]}, seed=7) as lab:
+        found.append(deletion(lab, "orders"))
+    moving = BrokerBalance(1, 9, 4, 5, 5 / 9, "leaves out 5: a reassignment is running")
+    assert all(width(drawing) <= 572 for drawing in [*found, shares([moving])])
 
 
 def moved(new: list[int], generation: str = "2.0") -> Lab:
