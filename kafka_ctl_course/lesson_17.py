@@ -163,7 +163,7 @@ EXERCISES: tuple[Exercise, ...] = (
                 None if 1 in down(lab) else "Broker 1 leads on, and what it acknowledges now is on its disk alone."
             ),
             "lag": "A follower that lags loses nothing yet: it leaves the ISR first.",
-            "bounce": "It came back and copied everything again. From which broker?",
+            "bounce": "This broker came back and copied everything again. From which broker?",
             "shutdown": "The other broker has every acknowledged record, and it leads.",
             "elect_preferred": "Broker 1 is the preferred leader, and leads already.",
             "delete_topic": "`delete.topic.enable` is off by default in 0.10: nothing was deleted.",
