@@ -279,9 +279,10 @@ def test_a_figure_steps_without_python(site: sitepages.Pages) -> None:
 
 
 def test_the_start_page_fits(site: sitepages.Pages) -> None:
-    """A question has its line on a phone, the first stop of a keyboard leads to the text, no button is printed."""
+    """A question and a hint are whole on a phone, the first stop of a keyboard leads to the text, no button is printed."""
     page = site.page("index.html", site.context(viewport=PHONE))
     assert page.locator(".lessons td:nth-child(3)").first.bounding_box()["width"] > 250
+    assert page.locator(".kc .reply").evaluate("(it) => it.scrollHeight <= it.clientHeight")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_url("**/index.html#content")
@@ -346,10 +347,13 @@ def results(page: Any) -> list[list[str]]:
 
 
 def test_an_address_without_a_page_leads_on(site: sitepages.Pages, built: Built) -> None:
-    """In the site's look at any depth; a folder of documents shows its README."""
+    """In the site's look at any depth, also past its head; a folder of documents shows its README."""
     page = site.page("docs/no/such.html")
     page.wait_for_selector("base", state="attached")
     page.wait_for_function("() => getComputedStyle(document.querySelector('header')).display === 'flex'")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/docs/no/such.html#content")
     page.locator("main a", has_text="start page").click()
     page.wait_for_url(site.server.address + "index.html")
     page.close()
