@@ -1,7 +1,7 @@
-"""Few messages for what a cell of the site prints: JupyterLab takes as long for a short message as for a long one.
+"""Few messages for what a cell of the site prints: JupyterLab takes long for each message, however short it is.
 
 A kernel of the site runs this file when it starts (`PYTHONSTARTUP`). Without it pyodide_kernel sends a message for each
-`write`, of which a `print` has two, and a cell that prints 1,000 lines stops the page for a minute.
+`write`, of which a `print` has two, and a cell that prints a few hundred lines stops the page for seconds.
 """
 
 
