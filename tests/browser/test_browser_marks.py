@@ -13,6 +13,7 @@ pytestmark = browser.needs_chromium
 
 MARKS = {"kill": "is killed", "elected": "Broker 1 is elected"}
 PROSE = "First [a broker dies](#step-kill).\n\nThen [another is elected](#step-elected)."
+COLOUR = "(it) => getComputedStyle(it).color.match(/\\d+/g).map(Number)"
 CELL = f"""
 import sys
 sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
@@ -60,3 +61,13 @@ def test_prose_in_an_exported_page(tmp_path: Path) -> None:
         page.goto(f"{path.as_uri()}#step-elected")
         page.wait_for_selector("a.kc-here:has-text('another is elected')")
         assert MARKS["elected"] in page.inner_text(".kc .caption")
+
+
+def test_prose_can_be_read_on_a_dark_page(tmp_path: Path) -> None:
+    """A link is light where the page is dark."""
+    path = export(failover(), tmp_path / "film.html", marks=MARKS, prose=PROSE)
+    with browser.page(color_scheme="dark") as page:
+        page.goto(path.as_uri())
+        page.wait_for_selector(".kc[data-step='0']")
+        red, green, blue = page.locator(".prose a").first.evaluate(COLOUR)
+        assert 0.2126 * red + 0.7152 * green + 0.0722 * blue > 128

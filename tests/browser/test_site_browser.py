@@ -50,6 +50,14 @@ TOP = "() => document.querySelector('.kc.live').offsetTop"
 STORED = """async (path) => (await window.jupyterapp.serviceManager.contents.get(
   path, { content: true, type: "file", format: "text" })).content"""
 """The text of a file in the browser's storage."""
+STREAMED = f"""async (code) => {{
+  const asked = {sitepages.NOTEBOOK}.sessionContext.session.kernel.requestExecute({{ code }});
+  let messages = 0;
+  asked.onIOPub = ({{ header }}) => {{ messages += header.msg_type === "stream"; }};
+  await asked.done;
+  return messages;
+}}"""
+"""Run code in the kernel of the page's notebook; the number of messages with what it prints."""
 DISPOSED = ("was disposed", "before replies were done")
 """What JupyterLite says of a kernel that is restarted."""
 WORKER = "window.Worker = class extends Worker { constructor(...given) { super(...given); window.made = this; } };"
@@ -259,6 +267,13 @@ def test_the_same_stories_leave_the_same_bytes(ran: list[Ran]) -> None:
     assert there["digests"] == here["digests"]
 
 
+def test_a_cell_that_prints_a_lot_sends_few_messages(ran: list[Ran]) -> None:
+    """Each takes the page long; none is lost."""
+    page, code = ran[-1].page, "for number in range(2000): print(number)"
+    assert page.evaluate(sitepages.EXECUTE, code).split() == [*map(str, range(2000))]
+    assert page.evaluate(STREAMED, code) < 1000
+
+
 def test_a_figure_steps_without_python(site: sitepages.Pages) -> None:
     page = site.page("docs/museum.html")
     asked: list[str] = []
@@ -279,9 +294,10 @@ def test_a_figure_steps_without_python(site: sitepages.Pages) -> None:
 
 
 def test_the_start_page_fits(site: sitepages.Pages) -> None:
-    """A question has its line on a phone, the first stop of a keyboard leads to the text, no button is printed."""
+    """A question and a hint are whole on a phone, the first Tab stop leads to the text, no button is printed."""
     page = site.page("index.html", site.context(viewport=PHONE))
     assert page.locator(".lessons td:nth-child(3)").first.bounding_box()["width"] > 250
+    assert page.locator(".kc .reply").evaluate("(it) => it.scrollHeight <= it.clientHeight")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_url("**/index.html#content")
@@ -346,10 +362,13 @@ def results(page: Any) -> list[list[str]]:
 
 
 def test_an_address_without_a_page_leads_on(site: sitepages.Pages, built: Built) -> None:
-    """In the site's look at any depth; a folder of documents shows its README."""
+    """In the site's look at any depth, also past its head; a folder of documents shows its README."""
     page = site.page("docs/no/such.html")
     page.wait_for_selector("base", state="attached")
     page.wait_for_function("() => getComputedStyle(document.querySelector('header')).display === 'flex'")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/docs/no/such.html#content")
     page.locator("main a", has_text="start page").click()
     page.wait_for_url(site.server.address + "index.html")
     page.close()

@@ -3,12 +3,15 @@
 import base64
 import json
 import re
+import runpy
 import shutil
 import socket
 import subprocess
 import sys
+import time
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -409,3 +412,58 @@ def test_the_server_serves_the_folder_and_nothing_else(tmp_path: Path, capfd: py
             leaving.sendall(b"GET /sub/page.txt HTTP/1.0\r\n\r\n")
         assert b" 200 " in asked(server, b"/sub/page.txt").splitlines()[0]
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_cell_that_prints_a_lot_sends_few_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it when the cell ends, before a picture and a question; outside of a cell at once."""
+    sent: list[tuple[str, str]] = []
+    now = [0.0]
+
+    class Stream(SimpleNamespace):
+        def write(self, text: str) -> None:
+            sent.append((self.name, text))
+
+    class Publisher:
+        def publish(self, data: str, *, update: bool = False) -> None:
+            sent.append(("picture", data))
+
+        def clear_output(self, wait: bool = False) -> None:
+            sent.append(("clear", ""))
+
+    class Shell:
+        input = property(lambda self: None, lambda self, ask: setattr(self, "ask", ask))
+
+    class Kernel:
+        async def run(self, code: str) -> str:
+            exec(code, {"out": out, "error": error, "shell": shell, "publisher": Publisher(), "now": now})
+            return code
+
+    parts = {"display": {"LiteDisplayPublisher": Publisher, "LiteStream": Stream}}
+    parts |= {"interpreter": {"Interpreter": Shell}, "kernel": {"PyodideKernel": Kernel}}
+    for name, classes in parts.items():
+        monkeypatch.setitem(sys.modules, f"pyodide_kernel.{name}", SimpleNamespace(**classes))
+    monkeypatch.setitem(sys.modules, "pyodide_kernel", SimpleNamespace())
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    assert not runpy.run_path(str(ROOT / "kafka_ctl/jupyter/printed.py")).keys() & {"_send_together", "time"}
+    out, error, shell = Stream(name="out"), Stream(name="error"), Shell()
+    shell.input = lambda words: sent.append(("question", words))
+
+    def ran(code: str) -> list[tuple[str, str]]:
+        sent.clear()
+        with pytest.raises(StopIteration, match=r"^out"):
+            Kernel().run(code).send(None)
+        return [*sent]
+
+    assert ran("out.write('a'); out.write('b'); error.write('c'); out.write('d')") == [
+        ("out", "ab"),
+        ("error", "c"),
+        ("out", "d"),
+    ]
+    assert ran("out.write('a'); publisher.publish('b', update=True)") == [("out", "a"), ("picture", "b")]
+    assert ran("out.write('a'); publisher.clear_output(wait=True)") == [("out", "a"), ("clear", "")]
+    assert ran("out.write('a'); shell.ask('b')") == [("out", "a"), ("question", "b")]
+    assert ran("out.write('a'); now[0] = 1; out.write('b'); out.write('c')") == [("out", "ab"), ("out", "c")]
+    assert ran("out.write('a'); out.flush(); out.write('b')") == [("out", "a"), ("out", "b")]
+    sent.clear()
+    out.write("e")
+    assert sent == [("out", "e")]

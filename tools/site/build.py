@@ -26,7 +26,7 @@ from kafka_ctl.history.files import naming
 from kafka_ctl.paths import ROOT
 from kafka_ctl.setup.bootstrap import file_lock
 from kafka_ctl.views.widget.payload import LIVE, RECORDED, SHEET
-from tools.site import bytecode, documents, fetch, layout, try_page, wheels
+from tools.site import bytecode, documents, fetch, layout, pins, try_page, wheels
 from tools.site.lessons import Lesson, lessons, linked, prose
 
 WORK = ROOT / "build" / "site"
@@ -46,6 +46,8 @@ PRELOADED = (
 """Loaded while the kernel starts, so that nothing ever asks an index."""
 PROGRESS = "/drive/progress"
 """The folder of `progress.json` as Python sees it: a file of the page, which is kept in the browser's storage."""
+STARTUP = f"/lib/python{pins.PYTHON}/site-packages/kafka_ctl/jupyter/printed.py"
+"""The file that a kernel runs when it starts, as Python sees it."""
 EXTENSION = "@jupyterlite/pyodide-kernel-extension"
 LITE = {
     "appName": layout.SITE,
@@ -56,7 +58,7 @@ LITE = {
             "disablePyPIFallback": True,
             "loadPyodideOptions": {
                 "packages": [*PRELOADED],
-                "env": {"KAFKA_CTL_DATA": PROGRESS},
+                "env": {"KAFKA_CTL_DATA": PROGRESS, "PYTHONSTARTUP": STARTUP},
             },
         }
     },
