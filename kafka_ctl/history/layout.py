@@ -145,7 +145,7 @@ class DatasetFolder:
     def manifest(self) -> Json:
         """The description that a dataset holds of itself. Raises BadInput if there is none, or only a part of one."""
         if self.has(MANIFEST):
-            found = {"files": {}} | self.read_json(MANIFEST)
+            found: Json = {"files": {}} | self.read_json(MANIFEST)
             if wrong := [name for name, kind in NOTED.items() if not isinstance(found.get(name), kind)]:
                 raise BadInput(
                     f"{self.at(MANIFEST)} is damaged: it lacks {', '.join(wrong)}, or has a value of another type"
