@@ -151,6 +151,7 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
     """
     from kafka_ctl.history import questions
     from kafka_ctl.history.log_import import ImportedLogs
+    from kafka_ctl.history.session import failing
     from kafka_ctl.writing import check_writable
 
     if question not in questions.__all__:
@@ -161,9 +162,10 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
         raise BadInput(f"{question} takes {len(needed)} source{'s' * (len(needed) > 1)}, not {len(sources)}")
     if csv is not None:
         check_writable(csv)
-    given = [_records(source) for source in sources]
-    with progress(question, sum(source.count() for source in given if not isinstance(source, ImportedLogs))):
-        _answer(asked(*given), rows, csv)
+    with failing(f"{question} of {' and '.join(sources)}"):
+        given = [_records(source) for source in sources]
+        with progress(question, sum(source.count() for source in given if not isinstance(source, ImportedLogs))):
+            _answer(asked(*given), rows, csv)
 
 
 def _answer(answer: Any, rows: int, csv: Path | None) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 from kafka_ctl.errors import BadInput, Unavailable, UnknownName, short
 from kafka_ctl.history.files import naming
 from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, DatasetFolder, Json, bucket_of
-from kafka_ctl.history.limits import MOST
+from kafka_ctl.history.limits import MOST, check_whole
 from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import in_tasks
 from kafka_ctl.history.workload import Workload, check_hours, simulate
@@ -54,9 +54,7 @@ class Job:
         from kafka_ctl.lab.validate import parse_config
 
         for name, most in MOST.items():
-            value, least = getattr(self, name), 0 if name == "seed" else 1
-            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-                raise BadInput(f"{name}={short(value)}: give a whole number from {least} to {most:,}")
+            check_whole(name, getattr(self, name), 0 if name == "seed" else 1, most)
         check_hours(self.hours)
         if not isinstance(self.generation, str) or self.generation not in GENERATIONS:
             raise UnknownName("generation", self.generation, GENERATIONS)
@@ -135,7 +133,7 @@ def generate(
     `resume`, for bad numbers, and for a folder that cannot be written.
     """
     job = job_of(clusters, hours, seed, generation, workload, buckets)
-    check_processes(processes)
+    check_whole("processes", processes, 1)
     return write_dataset(spark, DatasetFolder(out), job, overwrite, resume, progress, processes)
 
 
@@ -150,11 +148,6 @@ def job_of(
     """The job of these arguments of `generate`. Raises BadInput for those that cannot be."""
     job = Job(clusters, hours, seed, generation, workload=Workload() if workload is None else workload)
     return replace(job, buckets=default_buckets(clusters, hours) if buckets is None else buckets)
-
-
-def check_processes(processes: object) -> None:
-    if not isinstance(processes, int) or processes < 1:
-        raise BadInput(f"processes={short(processes)}: give a whole number from 1 on")
 
 
 def write_dataset(

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
-from kafka_ctl.errors import BadInput, Unavailable, short
-from kafka_ctl.history.dataset import Dataset, Job, check_processes, large_buckets, write_dataset
+from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.history.dataset import Dataset, Job, large_buckets, write_dataset
 from kafka_ctl.history.files import naming
 from kafka_ctl.history.layout import IN_FILES, BucketWriter, DatasetFolder, Json, bucket_of, file_of
-from kafka_ctl.history.limits import MOST
+from kafka_ctl.history.limits import MOST, check_whole
 from kafka_ctl.history.reading import checked
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ class Growth:
             for folder in self.manifest["folders"]:
                 if not place.has(folder, file):
                     continue
-                read = pads.dataset(place.at(folder, file), IN_FILES, filesystem=place.fs, format="parquet")
-                part = read.to_table(filter=pads.field("history") == name).combine_chunks()
+                with naming(place.at(folder, file), "cannot be read", "is damaged"):
+                    read = pads.dataset(place.at(folder, file), IN_FILES, filesystem=place.fs, format="parquet")
+                    part = read.to_table(filter=pads.field("history") == name).combine_chunks()
                 for copy in copies if len(part) else ():
                     writer.put(folder, part.set_column(0, IN_FILES.field("history"), pa.repeat(copy, len(part))))
 
@@ -86,9 +87,8 @@ def grow(
     not finish, for an `out` that is the source or inside it, and for bad numbers. Raises Unavailable before it writes
     anything if the disk has too little room.
     """
-    if not isinstance(times, int) or isinstance(times, bool) or not 1 <= times <= MOST_TIMES:
-        raise BadInput(f"times={short(times)}: give a whole number from 1 to {MOST_TIMES:,}")
-    check_processes(processes)
+    check_whole("times", times, 1, MOST_TIMES)
+    check_whole("processes", processes, 1)
     origin, place = checked(source), DatasetFolder(out)
     whole = origin.manifest()
     manifest = parameters(whole)
@@ -98,8 +98,7 @@ def grow(
         raise BadInput(f"{place.path} is the source or inside it; give another folder")
     usual = max(manifest["buckets"], large_buckets(whole["records"] * times))
     work = Growth(origin.path, manifest, times, usual if buckets is None else buckets)
-    if not isinstance(work.buckets, int) or isinstance(work.buckets, bool) or not 1 <= work.buckets <= MOST["buckets"]:
-        raise BadInput(f"buckets={short(buckets)}: give a whole number from 1 to {MOST['buckets']:,}")
+    check_whole("buckets", work.buckets, 1, MOST["buckets"])
     with naming(place.path, "cannot be written"):
         if isinstance(place.fs, pafs.LocalFileSystem):
             check_room(Path(place.root), times * sum(origin.sizes().values()))

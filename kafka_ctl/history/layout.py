@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -32,6 +33,14 @@ from kafka_ctl.trace.catalogue import rows
 Json = dict[str, Any]
 """The contents of a JSON file."""
 MANIFEST, UNFINISHED, TEMPORARY, DONE = "_manifest.json", "_unfinished.json", "_temporary", "_buckets"
+NOTED: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("format", "clusters", "seed", "buckets", "histories", "records"), int),
+    "hours": (int, float),
+    "generation": str,
+    "folders": list,
+    "files": dict,
+}
+"""The types of what a manifest holds, except for the workload."""
 ROW_GROUP = 500_000
 """Records in a row group, at most; also what a writer keeps in memory for each folder."""
 IN_FILES = pa.schema([field for field in SCHEMA if field.name != "kind"])
@@ -128,19 +137,19 @@ class DatasetFolder:
         return [self.at(name) for name in self.sizes()]
 
     def sizes(self) -> dict[str, int]:
-        """The files that hold records, by their names in the folder, sorted, and their bytes."""
+        """The files that hold records, by their names in the folder, sorted, and their bytes. No hidden file does."""
         selector = pafs.FileSelector(self.root, allow_not_found=True, recursive=True)
         found = {info.path[len(self.root) + 1 :]: info.size for info in self.fs.get_file_info(selector) if info.is_file}
-        return {name: found[name] for name in sorted(found) if name.startswith("kind=")}
+        return {name: found[name] for name in sorted(found) if re.match(r"kind=.+/[^._][^/]*$", name)}
 
     def manifest(self) -> Json:
         """The description that a dataset holds of itself. Raises BadInput if there is none, or only a part of one."""
         if self.has(MANIFEST):
-            found = self.read_json(MANIFEST)
-            if missing := {"format", "buckets", "histories", "records"} - found.keys():
-                raise BadInput(f"{self.at(MANIFEST)} is damaged: it lacks {', '.join(sorted(missing))}")
-            if not isinstance(found.get("files", {}), dict):
-                raise BadInput(f"{self.at(MANIFEST)} is damaged: its files are no list of sizes by name")
+            found: Json = {"files": {}} | self.read_json(MANIFEST)
+            if wrong := [name for name, kind in NOTED.items() if not isinstance(found.get(name), kind)]:
+                raise BadInput(
+                    f"{self.at(MANIFEST)} is damaged: it lacks {', '.join(wrong)}, or has a value of another type"
+                )
             return found
         if self.has(UNFINISHED):
             raise BadInput(f"{self.path} is not complete; generate(..., resume=True) finishes it")

@@ -28,7 +28,7 @@ def checked(path: str | os.PathLike[str]) -> DatasetFolder:
     """The place of a complete dataset that can be read.
 
     Raises BadInput when it is missing, unfinished, of another format, or lacks a file; and, with the file's name, when
-    one cannot be opened, has another size than when it was written, or does not end as Parquet does.
+    one was added, cannot be opened, has another size than when it was written, or does not end as Parquet does.
     """
     place = DatasetFolder(path)
     with naming(place.path, "cannot be read"):
@@ -36,11 +36,14 @@ def checked(path: str | os.PathLike[str]) -> DatasetFolder:
         if manifest["format"] != FORMAT:
             raise BadInput(f"{place.path} has format {manifest['format']}; this version reads {FORMAT}")
         sizes = place.sizes()
-    for name, size in manifest.get("files", {}).items():
+    noted = manifest["files"] or sizes  # an earlier version did not list them
+    for name, size in noted.items():
         if name not in sizes:
             raise BadInput(f"{place.path} is not complete: {name} is not there any more")
         if sizes[name] != size:
             raise BadInput(f"{place.path} is damaged: {name} has {sizes[name]:,} bytes, and had {size:,}")
+    if others := sizes.keys() - noted.keys():
+        raise BadInput(f"{place.path} is damaged: {min(others)} was not written with it; remove this file")
     check_parquet(place.fs, [place.at(name) for name in sizes])
     return place
 
@@ -99,6 +102,6 @@ def load(spark: SparkSession, path: str | os.PathLike[str]) -> DataFrame:
 def load_arrow(path: str | os.PathLike[str]) -> pa.Table:
     """A small dataset as one Arrow table in the trace schema, without Spark; BadInput as `load`."""
     place = checked(path)
-    with naming(place.path, "cannot be read"):
+    with naming(place.path, "cannot be read", "is damaged"):
         files = pads.dataset(place.files(), SCHEMA, filesystem=place.fs, format="parquet", partitioning="hive")
         return files.to_table(columns=SCHEMA.names)

@@ -7,6 +7,7 @@ cluster or imported log the record belongs to, so that many histories can share 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.history.files import filesystem, naming, path_of
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.writing import replacing
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 IDS = pa.list_(pa.int32())
@@ -58,6 +61,28 @@ def spark_schema() -> StructType:
     from pyspark.sql.types import StructField, StructType
 
     return StructType([StructField(f.name, from_arrow_type(f.type)) for f in SCHEMA])
+
+
+def check_records(records: object) -> DataFrame:
+    """Records in Spark. Raises BadInput for anything else, and for another type than a column of the schema has.
+
+    Numbers may be of any type, and a column of nulls of none.
+    """
+    from pyspark.sql import DataFrame
+
+    if not isinstance(records, DataFrame):
+        wanted = "a DataFrame of Spark, ImportedLogs, an Arrow table or a Trace"
+        raise BadInput(f"{short(records)} cannot be records: give {wanted}")
+    found = dict(records.dtypes)
+    if missing := [name for name in SCHEMA.names if name not in found]:
+        raise BadInput(f"not records of the trace schema: no column {', '.join(missing)}")
+    for name, wanted in ((field.name, field.dataType.simpleString()) for field in spark_schema()):
+        if found[name] != "void" and _NUMBER.sub("number", found[name]) != _NUMBER.sub("number", wanted):
+            raise BadInput(f"not records of the trace schema: column {name} is {found[name]}, not {wanted}")
+    return records
+
+
+_NUMBER = re.compile("(tiny|small|big)?int|float|double")
 
 
 def to_arrow(trace: Iterable[Record], history: str | None = None) -> pa.Table:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, unavailable
 from kafka_ctl.extras import needed_for
+from kafka_ctl.history.limits import check_whole
 from kafka_ctl.writing import in_temporary_folder, temporary_folder
 
 if TYPE_CHECKING:
@@ -87,11 +88,13 @@ def spark(
     Spark's usual settings decide where it runs: `SPARK_REMOTE` (Spark Connect), `MASTER`, `spark-defaults.conf`; or
     `master`, such as `spark://host:7077`; without any of them this machine, with `cores` (all by default), listening on
     127.0.0.1 only. `memory` is the Java heap. Starting takes about 5 seconds; a second call returns the same session.
-    Raises Unavailable when PySpark or Java is missing or does not start; BadInput for `master` with `cores` or
-    `SPARK_REMOTE`, or while another master's session runs.
+    Raises Unavailable when PySpark or Java is missing or does not start; BadInput for `cores` that are no number of
+    cores, and for `master` with `cores` or `SPARK_REMOTE`, or while another master's session runs.
 
     Tasks elsewhere need this version of Python with pyarrow (`PYSPARK_PYTHON` names it); this package is sent to them.
     """
+    if cores is not None:
+        check_whole("cores", cores, 1)
     try:
         import pyspark
         from pyspark import SparkContext
@@ -100,8 +103,8 @@ def spark(
         raise unavailable("Spark", "Spark needs the package pyspark: pip install 'pyspark>=4.3,<4.4'") from None
     with needed_for("Spark"):
         import pandas  # noqa: F401  # without which tasks cannot run Python
-    # PySpark also logs every error that it raises, as JSON on stderr.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):  # which write each error to stderr as JSON
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     builder = SparkSession.builder.appName(app)
     if _by_connect(pyspark.__version__, master, cores):
         return builder.getOrCreate()
@@ -317,7 +320,7 @@ def failing(what: str) -> Iterator[None]:
     except Exception as problem:
         if type(problem).__module__.partition(".")[0] not in ("py4j", "pyspark"):
             raise
-        causes = re.findall(r"^Caused by: (.+)", str(problem), re.MULTILINE)
+        causes = re.findall(r"^(?:Caused by)?: (.+)", str(problem), re.MULTILINE)
         message = causes[-1] if causes else next(iter(str(problem).strip().splitlines()), type(problem).__name__)
         raise Unavailable(f"{what} failed in Spark: {message[:500]}") from None
 

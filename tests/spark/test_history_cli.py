@@ -20,7 +20,7 @@ from pyspark import StatusTracker
 from kafka_ctl import Lab
 from kafka_ctl.cli import commands as cli
 from kafka_ctl.cli import history
-from kafka_ctl.history import questions, write_logs
+from kafka_ctl.history import generate, questions, write_logs
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -233,6 +233,17 @@ def test_what_is_no_parquet_is_reported(run: Run, tmp_path: Path) -> None:
     status, out, err = run("ask", "leader_churn", tmp_path / "run.parquet")
     assert (status, out) == (2, "")
     assert err.startswith(f"kafka-ctl: {tmp_path / 'run.parquet'}: is not a Parquet file: ")
+
+
+def test_what_is_damaged_inside_is_reported(run: Run, tmp_path: Path) -> None:
+    """Spark finds it when it reads the page: one sentence with the file, and none of Java's stack."""
+    generate(None, 1, 1, out=tmp_path / "many")
+    (file,) = (tmp_path / "many").glob("kind=partition/section=main/*.parquet")
+    text = file.read_bytes()
+    file.write_bytes(text[:4] + bytes(100) + text[104:])
+    status, out, err = run("ask", "leader_churn", tmp_path / "many")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith(f"kafka-ctl: leader_churn of {tmp_path / 'many'} failed in Spark: ")
 
 
 def test_where_nothing_can_be_written(prose: Prose, run: Run, lab: Lab, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import errno
 import json
 import math
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from prose import Prose, source
 
 import kafka_ctl.history.dataset as module
 from kafka_ctl import BadInput, Lab, Unavailable
-from kafka_ctl.history import Workload, generate, live, load, load_arrow, simulate, write_logs
+from kafka_ctl.history import Workload, generate, grow, live, load, load_arrow, simulate, write_logs
 from kafka_ctl.history.layout import DatasetFolder
 from kafka_ctl.history.schema import to_parquet
 from kafka_ctl.history.session import spark
@@ -135,7 +136,7 @@ WRONG: dict[str, list[Any]] = {
     "buckets": [0, 10**6, "x" * 100, -2],
     "generation": [2.0, None, ["2.0"], "9.9"],
     "workload": ["busy"],
-    "processes": [0, "2"],
+    "processes": [0, "2", True],
     "out": [None, "", 7],
 }
 
@@ -219,6 +220,29 @@ def test_a_manifest_that_is_none(prose: Prose, dataset: Path, text: bytes) -> No
         load_arrow(dataset)
     prose.refuses(BadInput, write, dataset, resume=True)
     assert write(dataset, overwrite=True).histories == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("buckets", "4"), ("records", None), ("clusters", []), ("hours", {}), ("folders", "all")]
+)
+def test_a_manifest_with_values_of_other_types(dataset: Path, tmp_path: Path, name: str, value: object) -> None:
+    """No function begins with it: a copy would be half done."""
+    manifest = json.loads((dataset / "_manifest.json").read_text())
+    (dataset / "_manifest.json").write_text(json.dumps(manifest | {name: value}))
+    for read in (lambda: load_arrow(dataset), lambda: grow(None, dataset, 2, out=tmp_path / "grown")):
+        with pytest.raises(BadInput, match=rf"_manifest\.json is damaged: it lacks {name},"):
+            read()
+    assert not (tmp_path / "grown").exists()
+
+
+def test_a_file_that_was_added(dataset: Path) -> None:
+    """Its records would count twice; a hidden file, such as those of file managers, holds none."""
+    before, file = len(load_arrow(dataset)), min(dataset.rglob("*.parquet"))
+    file.with_name(".DS_Store").write_bytes(b"\0\0\0\1Bud1")
+    assert len(load_arrow(dataset)) == before
+    shutil.copy(file, file.with_name("copy.parquet"))
+    with pytest.raises(BadInput, match=r"is damaged: .*/copy\.parquet was"):
+        load_arrow(dataset)
 
 
 def test_a_dataset_of_an_earlier_version(dataset: Path) -> None:

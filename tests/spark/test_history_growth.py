@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,16 @@ def test_a_disk_without_room_is_noticed_before_anything_is_written(
     assert not (tmp_path / "data").exists()
 
 
+def test_a_source_with_a_damaged_page_is_named(source: Path, tmp_path: Path) -> None:
+    """And not the folder that the copies were for."""
+    damaged = shutil.copytree(source, tmp_path / "damaged")
+    file = min(damaged.rglob("*.parquet"))
+    text = file.read_bytes()
+    file.write_bytes(text[:4] + bytes(100) + text[104:])
+    with pytest.raises(BadInput, match=f"^{re.escape(str(file))}: is damaged: "):
+        grow(None, damaged, 2, out=tmp_path / "data")
+
+
 def test_a_copy_of_a_copy_is_refused(grown: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="was grown already"):
         grow(None, grown, 2, out=tmp_path / "data")
@@ -123,6 +134,7 @@ def test_the_source_is_not_overwritten(source: Path, inside: str) -> None:
         ({"times": True}, "times=True: give a whole number"),
         ({"times": 2, "buckets": 0}, "buckets=0: give a whole number from 1 to 100,000"),
         ({"times": 2, "processes": 0}, "processes=0: give a whole number from 1 on"),
+        ({"times": 2, "processes": True}, "processes=True: give a whole number from 1 on"),
         ({"times": 2, "source": "nowhere"}, "nowhere holds no generated histories"),
     ],
 )

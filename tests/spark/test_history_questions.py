@@ -15,6 +15,7 @@ from history_plain_controllers import equals_plain
 from labs import until_quiet
 from prose import Prose
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
 
 from kafka_ctl import PARTITION, REPLICA, BadInput, Lab, Record, Trace, UnknownName
 from kafka_ctl.history import plots, questions
@@ -296,9 +297,21 @@ def test_a_topic_that_is_created_again_has_a_first_leader_again() -> None:
 
 
 def test_anything_else_is_refused(prose: Prose) -> None:
-    """With the columns that are missing."""
-    for wrong in (spark().range(3), [], "a path", to_arrow([]).drop_columns(["kind"])):
+    """With the value, with the columns that are missing, or with the type of one."""
+    pandas = to_arrow([]).to_pandas()
+    for wrong in (spark().range(3), [], None, "a path", pandas, to_arrow([]).drop_columns(["kind"])):
         prose.refuses(BadInput, questions.unavailability, wrong)
+
+
+def test_columns_of_another_type_are_refused(prose: Prose) -> None:
+    """In an Arrow table as in a DataFrame; another type of number is no fault."""
+    table = to_arrow(Run().move(NEW, ONLINE, leader=1).records)
+    for name, value in (("time_ms", "now"), ("isr", "1,2")):
+        other = table.set_column(table.column_names.index(name), name, pa.array([value]))
+        prose.refuses(BadInput, questions.unavailability, other)
+        prose.refuses(BadInput, questions.unavailability, spark().createDataFrame(other))
+    whole = spark().createDataFrame(table).withColumn("time_ms", fn.col("time_ms").cast("bigint"))
+    assert questions.leader_churn(whole).count() == 1
 
 
 @pytest.mark.parametrize("minutes", [-1, math.nan, math.inf, 10**400, "5", None, True])

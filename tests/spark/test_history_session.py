@@ -8,13 +8,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prose import Prose
 from sparkcluster import SHORT_LIVED
 from waiting import eventually
 
-from kafka_ctl import Unavailable
+from kafka_ctl import BadInput, Unavailable
 from kafka_ctl.history import session
 
 PROGRAM = """
@@ -189,6 +190,13 @@ def test_java_that_does_not_start_is_reported(prose: Prose, monkeypatch: pytest.
         patch.setattr("kafka_ctl.setup.java.java_executable", lambda: broken)
         prose.refuses(Unavailable, session.spark)
     assert session.spark().range(2).count() == 2
+
+
+@pytest.mark.parametrize("cores", [0, -1, 1.5, "2", True])
+def test_what_is_no_number_of_cores(cores: Any) -> None:
+    """Also while a session runs, which has its cores already."""
+    with pytest.raises(BadInput, match=f"^cores={cores!r}: "):
+        session.spark(cores=cores)
 
 
 def test_a_missing_pyspark_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

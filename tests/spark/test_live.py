@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from foreign import watched
-from history_plain import BUSY
+from history_plain import BUSY, NEW, OFFLINE, ONLINE, Run
 from labs import play, until_quiet
 from prose import Prose
 from pyspark.sql import DataFrame, Row
@@ -29,7 +29,7 @@ from kafka_ctl.history.live.sources import LogReader
 from kafka_ctl.history.session import spark
 from kafka_ctl.kafka_log.write import kafka_log
 from kafka_ctl.paths import ROOT
-from kafka_ctl.trace import Record
+from kafka_ctl.trace import SET, Record
 
 
 @pytest.fixture(scope="module")
@@ -345,7 +345,8 @@ def test_logs_of_two_brokers_as_a_stream(trace: Trace, tmp_path: Path) -> None:
     expected = {row[:2]: row[4:6] for row in Leaders().rows(trace)}
     now = rows(live.latest(reported), "topic", "partition", "state", "leader")
     assert now == sorted((*key, *value) for key, value in expected.items())
-    assert reported.count() == len([*Leaders().rows(trace)])
+    in_logs = [r for r in trace if r.action != SET]  # the states that a new controller finds are in no log
+    assert reported.count() == len([*Leaders().rows(in_logs)])
 
 
 def test_live_answers_follow_a_watched_trace(tmp_path: Path) -> None:
@@ -389,6 +390,52 @@ def test_a_folder_takes_one_run_of_each_name(tmp_path: Path) -> None:
     for wrong in ("file:///nowhere", "", None, 5):
         with pytest.raises(BadInput):
             live.grow(traces[0], wrong)  # type: ignore[arg-type]
+
+
+def test_a_folder_whose_newest_file_holds_no_records(prose: Prose, trace: Trace, tmp_path: Path) -> None:
+    """Nothing is written after it."""
+    live.grow(trace, tmp_path)
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(b"PAR1")
+    with pytest.raises(BadInput, match=rf"{file.name}: holds no records: "):
+        live.grow(trace, tmp_path)
+    assert list(tmp_path.iterdir()) == [file]
+    prose.refuses(BadInput, live.grow, None, tmp_path)
+
+
+def test_a_new_controller_finds_a_partition_without_a_leader() -> None:
+    """No record leads to Offline then: the controller sets the state or, in a log, an election is refused."""
+    led = Run().move(NEW, ONLINE, leader=1).records
+    found = Record(5, 5000.0, "controller-2", "partition", SET, "orders", 0, target=OFFLINE)
+    refused = found._replace(action="refuse", source=OFFLINE, target=ONLINE, error="StateChangeFailed")
+    for record in (found, refused):
+        *_, last = Leaders().rows([*led, record, record])
+        assert last == ("orders", 0, 5000.0, 5, OFFLINE, None, None)
+    back = found._replace(seq=6, target=ONLINE)
+    *_, last = Leaders().rows([*led, found, back])
+    assert last == ("orders", 0, 5000.0, 6, ONLINE, 1, None)
+    assert [*Leaders().rows([back])] == []
+
+
+@pytest.mark.parametrize("question", [live.leaders, live.under_replicated, live.imbalance, live.controllers])
+def test_what_is_no_stream_of_records(prose: Prose, question: Callable[..., DataFrame]) -> None:
+    for wrong in (None, spark().range(3)):
+        prose.refuses(BadInput, question, wrong)
+
+
+def test_what_cannot_be_kept(prose: Prose, trace: Trace, tmp_path: Path) -> None:
+    """In one sentence, without what Java says about itself."""
+    live.grow(trace, tmp_path / "lab")
+    (tmp_path / "note").write_text("x")
+    changes = live.leaders(live.traces(spark(), tmp_path / "lab"))
+    for out in (None, "", 5):
+        prose.refuses(BadInput, live.keep, changes, out)
+    prose.refuses(BadInput, live.keep, spark().range(3), tmp_path / "answers")
+    with pytest.raises(BadInput, match=r"/note: cannot be written: "):
+        live.keep(changes, tmp_path / "note")
+    prose.refuses(BadInput, live.latest, spark().range(3))
+    run(changes, tmp_path / "leaders")
+    prose.refuses(BadInput, live.keep, live.controllers(live.traces(spark(), tmp_path / "lab")), tmp_path / "leaders")
 
 
 def test_two_answers_may_have_folders_of_one_name(trace: Trace, tmp_path: Path) -> None:

@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from kafka_ctl.errors import BadInput, short
+from kafka_ctl.history.files import naming, path_of
+from kafka_ctl.history.layout import DatasetFolder
 from kafka_ctl.history.live.folds import Aggregator, Controllers, Imbalance, Leaders, UnderReplicated
 from kafka_ctl.history.lives import ACTIONS
-from kafka_ctl.history.session import ship_package
+from kafka_ctl.history.schema import check_records
+from kafka_ctl.history.session import failing, ship_package
 from kafka_ctl.trace.record import Record
 
 if TYPE_CHECKING:
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.state import GroupState
 
+NOTE = "_changes.json"
+"""The note in a folder of changes: their columns."""
 CARRIED = [name for name in Record._fields if name not in ("path", "detail", "cause")]
 
 
@@ -65,7 +71,7 @@ def controllers(records: DataFrame) -> DataFrame:
 
 def _aggregated(records: DataFrame, aggregator: type[Aggregator]) -> DataFrame:
     """One group for each history: its state is a few bytes for each partition, and a batch is one call of Python."""
-    ship_package(records.sparkSession)
+    ship_package(check_records(records).sparkSession)
     elected = (fn.col("kind") == "controller") & fn.col("action").isin(*ACTIONS)
     detail = fn.when(elected, fn.col("detail")).alias("detail")
     relevant = records.where(fn.col("kind").isin(*aggregator.kinds) | elected).select(
@@ -92,15 +98,33 @@ def keep(changes: DataFrame, out: str | os.PathLike[str], once: bool = False) ->
     The position in the input and the state are kept in `out/_checkpoint`; a query that is started again with the same
     `out` goes on from there, whatever became of the one before. `once` ends it when all that is there now has been
     read. Read the folder with `spark.read.parquet`: Spark's list of finished files is in it.
+
+    Raises BadInput for what is no stream or no path, and for a folder that cannot be written or holds the answer to a
+    question with other columns, whose position and state are not those of this one.
     """
-    folder = os.fspath(out)
+    folder = path_of(out)
+    if not isinstance(changes, DataFrame) or not changes.isStreaming:
+        raise BadInput(
+            f"{short(changes)} is no stream of changes: give the answer of a live question, such as `live.leaders`"
+        )
+    place, noted = DatasetFolder(folder), {"columns": changes.columns}
+    with naming(folder, "cannot be written"):
+        if place.has(NOTE) and place.read_json(NOTE) != noted:
+            raise BadInput(f"{folder} holds the answer to another question; give each answer a folder of its own")
+        place.write_json(noted, NOTE)
     writer = changes.writeStream.format("parquet").outputMode("append").queryName(os.path.abspath(folder))
     writer = writer.option("path", folder).option("checkpointLocation", f"{folder}/_checkpoint")
-    return (writer.trigger(availableNow=True) if once else writer).start()
+    with failing(f"{folder}: writing it"):
+        return (writer.trigger(availableNow=True) if once else writer).start()
 
 
 def latest(changes: DataFrame) -> DataFrame:
-    """The rows that hold now: the last one of those that agree in all columns before `at_ms`."""
+    """The rows that hold now: the last one of those that agree in all columns before `at_ms`.
+
+    Raises BadInput for a table without that column.
+    """
+    if not isinstance(changes, DataFrame) or "at_ms" not in changes.columns:
+        raise BadInput(f"{short(changes)} has no column at_ms: give the changes that `live.keep` wrote")
     keys = changes.columns[: changes.columns.index("at_ms")]
     order = fn.struct(*(name for name in ("at_ms", "seq") if name in changes.columns))
     last = changes.groupBy(*keys).agg(fn.max_by(fn.struct(*changes.columns), order).alias("row"))

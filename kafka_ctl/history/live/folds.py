@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from kafka_ctl.history.lives import ACTIONS, announced, falls
-from kafka_ctl.partition import NON_EXISTENT, ONLINE
+from kafka_ctl.partition import NON_EXISTENT, OFFLINE, ONLINE
 from kafka_ctl.trace.record import SET, Record
 
 Row = tuple[object, ...]
@@ -91,12 +91,20 @@ class Leaders(Aggregator):
 
     columns = "topic string, partition int, at_ms double, seq bigint, state string, leader int, leader_epoch int"
 
+    def concerns(self, r: Record) -> bool:
+        found = r.target in (ONLINE, OFFLINE) if r.error is None else r.source == OFFLINE  # by a new controller
+        return super().concerns(r) or (r.kind == "partition" and found)
+
     def add(self, r: Record) -> Iterator[Row]:
         mine = self.state_of(r)
         if mine is None:
             return
-        leader = None if r.target != ONLINE else mine.get("leader") if r.leader is None else r.leader
-        new = [r.target, leader if leader != -1 else None]
+        state = r.source if r.error else r.target
+        if r.leader is not None:
+            mine["led"] = r.leader
+        if state == ONLINE and "led" not in mine:
+            return  # the records begin later
+        new = [state, mine["led"] if state == ONLINE and mine["led"] != -1 else None]
         if new != [mine.get("state"), mine.get("leader")]:
             mine["state"], mine["leader"] = new
             yield r.topic, r.partition, r.time_ms, r.seq, *new, r.leader_epoch

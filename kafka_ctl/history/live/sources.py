@@ -47,6 +47,8 @@ def grow(trace: Recorder, folder: str | os.PathLike[str]) -> int:
     The names of the files say what they hold, `lab-000000000-000000123.parquet`; each appears when it is whole. Raises
     BadInput where nothing can be written, and where the folder holds another run; Unavailable where the disk is full.
     """
+    if not isinstance(trace, Recorder):
+        raise BadInput(f"{short(trace)} is not a trace: give the trace of a lab")
     if "://" in (given := path_of(folder)):
         raise BadInput(f"{given}: give a folder of this machine")
     place = Path(given)
@@ -56,7 +58,9 @@ def grow(trace: Recorder, folder: str | os.PathLike[str]) -> int:
     form = re.compile(rf"{re.escape(history)}-\d{{9,}}-(\d{{9,}})\.parquet")  # another's name may begin like this one
     there = [(int(found[1]), path) for path in place.iterdir() if (found := form.fullmatch(path.name))]
     last, newest = max(there, default=(-1, None))
-    if newest is not None and not _is_of(trace, last, newest):
+    with naming(newest, "cannot be read", "holds no records"):
+        same = newest is None or _is_of(trace, last, newest)
+    if not same:
         raise BadInput(f"{given} holds another run named {trace.history}: give an empty folder")
     new = trace.slice(start=last + 1)
     if new:

@@ -17,7 +17,7 @@ from pyspark.sql.types import DoubleType
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.history.layout import HIGH_VOLUME
 from kafka_ctl.history.lives import ACTIONS, beginnings
-from kafka_ctl.history.schema import SCHEMA, to_arrow
+from kafka_ctl.history.schema import check_records, to_arrow
 from kafka_ctl.history.session import spark
 from kafka_ctl.trace.record import Record, Recorder
 
@@ -34,13 +34,11 @@ def frame(records: Records) -> DataFrame:
         records = imported
     if isinstance(records, Recorder):
         records = to_arrow(records)
-    names = records.column_names if isinstance(records, pa.Table) else getattr(records, "columns", ())
-    if missing := [name for name in SCHEMA.names if name not in names]:
-        raise BadInput(f"not records of the trace schema: no column {', '.join(missing)}")
     if isinstance(records, pa.Table):
+        given = check_records(spark().createDataFrame(records))
         announced = pc.and_(pc.equal(records["kind"], "controller"), pc.is_in(records["action"], pa.array(ACTIONS)))
-        return _with_life(spark().createDataFrame(records), records.filter(announced).select(_COLUMNS).to_pylist())
-    given: DataFrame = records
+        return _with_life(given, records.filter(announced).select(_COLUMNS).to_pylist())
+    given = check_records(records)
     if "life" in given.columns:
         return given
     if given not in _known:
