@@ -98,7 +98,7 @@ def pytest_collection_finish() -> None:
     """Thousands of tests stay in memory. To search them for garbage again and again was a quarter of the time."""
     gc.freeze()
     gc.enable()
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(100_000, 20, 50)
 
 
 @pytest.hookimpl(wrapper=True)

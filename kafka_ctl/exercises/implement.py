@@ -101,17 +101,18 @@ class Implement(FunctionExercise, Generic[*Given, Answer, End]):
     def _story(self, where: str, text: str, mine: Plugins, usual: Plugins) -> Verdict | None:
         """The difference of the answer in a story, and the shortest part of the story that shows it."""
         asked: list[tuple[*Given]] = []
+        ended = functools.cache(lambda part: self._played(part, mine, asked))
         expected, is_asked = self._usually(text, usual)
-        got = self._played(text, mine, asked) if is_asked else expected
+        got = ended(text) if is_asked else expected
         if got == expected:
             return None
-        less = shortest(text, lambda part: self._played(part, mine) != self._usually(part, usual)[0])
         found = next((problem for case in asked if (problem := self._difference(mine, usual, case)) is not None), "")
-        return Verdict(False, f"{where}: {found or got}{self._ends(less, mine, usual)}", less, mine)
+        less = shortest(text, lambda part: ended(part) != self._usually(part, usual)[0])
+        ends = self._ends(ended(less), self._usually(less, usual)[0])
+        return Verdict(False, f"{where}: {found or got}{ends}", less, mine)
 
-    def _ends(self, text: str, mine: Plugins, usual: Plugins) -> str:
+    def _ends(self, *ends: End | str) -> str:
         """The two ends of a story, in words; "" where they have none, or the same."""
-        ends = self._played(text, mine), self._usually(text, usual)[0]
         words = ["" if isinstance(end, str) else self.describe(end) for end in ends]
         differ = all(words) and words[0] != words[1]
         return f"\nThe story ends with {words[0]}; with Kafka's, {words[1]}." if differ else ""
