@@ -1,7 +1,7 @@
 """`kafka-ctl history`: simulate many clusters, read the logs of real ones, and ask either a question.
 
-Exit status 0 when it is done, 1 when something is missing (Java, say) or nothing in the logs was understood, 2 for a
-wrong call.
+Exit status 0 when it is done, 1 when something is missing (Java, say), Spark fails, or nothing in the logs was
+understood, 2 for a wrong call.
 
 Separate from `commands.py` because that file has the short commands.
 """

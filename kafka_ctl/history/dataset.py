@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from kafka_ctl.errors import BadInput, Unavailable, UnknownName, short
 from kafka_ctl.history.files import naming
-from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, DatasetFolder, Json, bucket_of
+from kafka_ctl.history.layout import (
+    DONE,
+    FORMAT,
+    MANIFEST,
+    TEMPORARY,
+    UNFINISHED,
+    BucketWriter,
+    DatasetFolder,
+    Json,
+    bucket_of,
+)
 from kafka_ctl.history.limits import MOST, check_whole
 from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import in_tasks
@@ -29,8 +39,6 @@ from kafka_ctl.history.workload import Workload, check_hours, simulate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMAT = 2
-"""The format of a dataset's folder; `load` refuses any other."""
 IN_BUCKET = 10_000_000
 """The records of a large dataset's bucket, about. A task holds what it joins of its bucket in memory: questions to a
 billion records in 2 buckets ended for lack of it."""

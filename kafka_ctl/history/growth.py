@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
-from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable
 from kafka_ctl.history.dataset import Dataset, Job, large_buckets, write_dataset
 from kafka_ctl.history.files import naming
-from kafka_ctl.history.layout import IN_FILES, BucketWriter, DatasetFolder, Json, bucket_of, file_of
+from kafka_ctl.history.layout import IN_FILES, MANIFEST, BucketWriter, DatasetFolder, Json, bucket_of, file_of
 from kafka_ctl.history.limits import MOST, check_whole
 from kafka_ctl.history.reading import checked
 
@@ -38,11 +38,14 @@ class Growth:
     def described(self) -> Json:
         return self.manifest | {"buckets": self.buckets, "times": self.times}
 
+    def job(self) -> Job:
+        """The job that wrote the source. Raises BadInput if there can be no such job."""
+        return Job(*(self.manifest[name] for name in ("clusters", "hours", "seed", "generation")))
+
     def fill(self, writer: BucketWriter) -> None:
         """Write the copies that belong to a bucket; one history of the source is in memory at a time."""
         place = DatasetFolder(self.source)
-        job = Job(self.manifest["clusters"], self.manifest["hours"], self.manifest["seed"], self.manifest["generation"])
-        for name in sorted(job.names()):
+        for name in sorted(self.job().names()):
             copies = [copy for copy in copy_names(name, self.times) if bucket_of(copy, self.buckets) == writer.bucket]
             if not copies:
                 continue
@@ -99,6 +102,10 @@ def grow(
     usual = max(manifest["buckets"], large_buckets(whole["records"] * times))
     work = Growth(origin.path, manifest, times, usual if buckets is None else buckets)
     check_whole("buckets", work.buckets, 1, MOST["buckets"])
+    try:
+        work.job()
+    except KafkaCtlError as error:
+        raise BadInput(f"{origin.at(MANIFEST)} is damaged: {error}") from None
     with naming(place.path, "cannot be written"):
         if isinstance(place.fs, pafs.LocalFileSystem):
             check_room(Path(place.root), times * sum(origin.sizes().values()))

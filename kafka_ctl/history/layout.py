@@ -32,6 +32,8 @@ from kafka_ctl.trace.catalogue import rows
 
 Json = dict[str, Any]
 """The contents of a JSON file."""
+FORMAT = 2
+"""The format of a dataset's folder; `load` refuses any other."""
 MANIFEST, UNFINISHED, TEMPORARY, DONE = "_manifest.json", "_unfinished.json", "_temporary", "_buckets"
 NOTED: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("format", "clusters", "seed", "buckets", "histories", "records"), int),
@@ -140,16 +142,19 @@ class DatasetFolder:
         """The files that hold records, by their names in the folder, sorted, and their bytes. No hidden file does."""
         selector = pafs.FileSelector(self.root, allow_not_found=True, recursive=True)
         found = {info.path[len(self.root) + 1 :]: info.size for info in self.fs.get_file_info(selector) if info.is_file}
-        return {name: found[name] for name in sorted(found) if re.match(r"kind=.+/[^._][^/]*$", name)}
+        return {name: found[name] for name in sorted(found) if re.match(r"kind=[^/]+(/[^._/][^/]*)+$", name)}
 
     def manifest(self) -> Json:
-        """The description that a dataset holds of itself. Raises BadInput if there is none, or only a part of one."""
+        """The description that a dataset holds of itself.
+
+        Raises BadInput if there is none, one of another format, or only a part of one.
+        """
         if self.has(MANIFEST):
             found: Json = {"files": {}} | self.read_json(MANIFEST)
+            if isinstance(found.get("format"), int) and found["format"] != FORMAT:
+                raise BadInput(f"{self.path} has format {found['format']}; this version reads {FORMAT}")
             if wrong := [name for name, kind in NOTED.items() if not isinstance(found.get(name), kind)]:
-                raise BadInput(
-                    f"{self.at(MANIFEST)} is damaged: it lacks {', '.join(wrong)}, or has a value of another type"
-                )
+                raise BadInput(f"{self.at(MANIFEST)} is damaged: no {', '.join(wrong)} of the right type")
             return found
         if self.has(UNFINISHED):
             raise BadInput(f"{self.path} is not complete; generate(..., resume=True) finishes it")

@@ -3,6 +3,7 @@
 Separate from `workload.py` because each start of the command line imports them, for the ranges of its options.
 """
 
+from kafka_ctl.cluster import whole
 from kafka_ctl.errors import BadInput, short
 
 MOST = {"clusters": 1_000_000, "seed": 1_000_000_000, "buckets": 100_000}
@@ -13,6 +14,7 @@ LONGEST_LIFE = 100_000
 
 def check_whole(name: str, value: object, least: int, most: int | None = None) -> None:
     """Raise BadInput unless an argument is a whole number in this range."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
+    number = whole(value)
+    if number is None or number < least or (most is not None and number > most):
         end = "on" if most is None else f"to {most:,}"
         raise BadInput(f"{name}={short(value)}: give a whole number from {least} {end}")

@@ -14,7 +14,6 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.history.dataset import FORMAT
 from kafka_ctl.history.files import filesystem, naming, path_of
 from kafka_ctl.history.layout import DatasetFolder
 from kafka_ctl.history.schema import SCHEMA, spark_schema
@@ -33,8 +32,6 @@ def checked(path: str | os.PathLike[str]) -> DatasetFolder:
     place = DatasetFolder(path)
     with naming(place.path, "cannot be read"):
         manifest = place.manifest()
-        if manifest["format"] != FORMAT:
-            raise BadInput(f"{place.path} has format {manifest['format']}; this version reads {FORMAT}")
         sizes = place.sizes()
     noted = manifest["files"] or sizes  # an earlier version did not list them
     for name, size in noted.items():

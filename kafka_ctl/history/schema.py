@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -66,7 +66,7 @@ def spark_schema() -> StructType:
 def check_records(records: object) -> DataFrame:
     """Records in Spark. Raises BadInput for anything else, and for another type than a column of the schema has.
 
-    Numbers may be of any type, and a column of nulls of none.
+    A column of numbers may have any type of number. A column without values may have Spark's type `void`.
     """
     from pyspark.sql import DataFrame
 
@@ -74,15 +74,20 @@ def check_records(records: object) -> DataFrame:
         wanted = "a DataFrame of Spark, ImportedLogs, an Arrow table or a Trace"
         raise BadInput(f"{short(records)} cannot be records: give {wanted}")
     found = dict(records.dtypes)
-    if missing := [name for name in SCHEMA.names if name not in found]:
-        raise BadInput(f"not records of the trace schema: no column {', '.join(missing)}")
+    check_columns(found)
     for name, wanted in ((field.name, field.dataType.simpleString()) for field in spark_schema()):
         if found[name] != "void" and _NUMBER.sub("number", found[name]) != _NUMBER.sub("number", wanted):
             raise BadInput(f"not records of the trace schema: column {name} is {found[name]}, not {wanted}")
     return records
 
 
-_NUMBER = re.compile("(tiny|small|big)?int|float|double")
+def check_columns(names: Collection[str]) -> None:
+    """Raise BadInput if a column of the schema is not among these."""
+    if missing := [name for name in SCHEMA.names if name not in names]:
+        raise BadInput(f"not records of the trace schema: no column {', '.join(missing)}")
+
+
+_NUMBER = re.compile(r"(tiny|small|big)?int|float|double|decimal\(.*?\)|(?<=<)void")
 
 
 def to_arrow(trace: Iterable[Record], history: str | None = None) -> pa.Table:

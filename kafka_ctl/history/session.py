@@ -103,7 +103,8 @@ def spark(
         raise unavailable("Spark", "Spark needs the package pyspark: pip install 'pyspark>=4.3,<4.4'") from None
     with needed_for("Spark"):
         import pandas  # noqa: F401  # without which tasks cannot run Python
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):  # which write each error to stderr as JSON
+    # PySpark also logs every error that it raises, as JSON on stderr.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     builder = SparkSession.builder.appName(app)
     if _by_connect(pyspark.__version__, master, cores):

@@ -15,7 +15,8 @@ def _send_together() -> None:
     from pyodide_kernel.interpreter import Interpreter
     from pyodide_kernel.kernel import PyodideKernel
 
-    pause, runs, write, sent, running = 0.1, PyodideKernel.run, LiteStream.write, 0.0, False
+    pause, at_once, runs, write = 0.1, 50, PyodideKernel.run, LiteStream.write
+    sent, written, running = 0.0, 0, False
     texts: list[tuple[object, str]] = []
 
     def send(*_: object) -> None:
@@ -26,9 +27,11 @@ def _send_together() -> None:
             write(stream, "".join(text for _, text in parts))
         sent = monotonic()
 
-    def hold(stream: object, text: str) -> None:
-        texts.append((stream, text))
-        if not running or monotonic() - sent >= pause:
+    def hold(stream: object, text: object) -> None:
+        nonlocal written
+        texts.append((stream, str(text)))
+        written += 1
+        if not running or written <= at_once or monotonic() - sent >= pause:
             send()
 
     def after(act: Callable[..., object], *given: object, **named: object) -> object:
@@ -36,8 +39,8 @@ def _send_together() -> None:
         return act(*given, **named)
 
     async def run(kernel: object, code: str) -> object:
-        nonlocal running
-        running = True
+        nonlocal running, written
+        running, written = True, 0
         try:
             return await runs(kernel, code)
         finally:
@@ -48,8 +51,10 @@ def _send_together() -> None:
     for name in ("publish", "clear_output"):
         act = getattr(LiteDisplayPublisher, name)
         setattr(LiteDisplayPublisher, name, lambda *given, act=act, **named: after(act, *given, **named))
-    asks = Interpreter.input
-    Interpreter.input = asks.setter(lambda shell, ask: asks.fset(shell, partial(after, ask)))
+    for name in ("input", "getpass"):
+        asks = getattr(Interpreter, name)
+        asking = asks.setter(lambda shell, ask, asks=asks: asks.fset(shell, partial(after, ask)))
+        setattr(Interpreter, name, asking)
 
 
 _send_together()

@@ -184,7 +184,7 @@ def test_missing_and_foreign_datasets(prose: Prose, whole: Path, tmp_path: Path)
     """Loading says what is wrong with the folder."""
     prose.refuses(BadInput, load, spark(), tmp_path / "nowhere")
     manifest = json.loads((whole / "_manifest.json").read_text())
-    (tmp_path / "_manifest.json").write_text(json.dumps(manifest | {"format": 99}))
+    (tmp_path / "_manifest.json").write_text(json.dumps(manifest | {"format": 99, "folders": None}))
     prose.refuses(BadInput, load_arrow, tmp_path)
 
 

@@ -417,6 +417,41 @@ def test_a_new_controller_finds_a_partition_without_a_leader() -> None:
     assert [*Leaders().rows([back])] == []
 
 
+def led_at_last(lab: Lab) -> tuple[object, ...]:
+    *_, (*_, state, leader, _) = Leaders().rows(lab.trace)
+    return state, leader
+
+
+def test_a_deposed_controller_is_not_believed(generation: str) -> None:
+    """It goes on with what it had read: the move that it is refused was made by the new controller."""
+    with Lab(brokers=3, seed=7, generation=generation) as lab:
+        lab.create_topic("orders", assignment={0: [1]})
+        for step in (lab.settle, lambda: lab.kill(1), lab.settle):
+            step()
+        first, seen = lab.controller.id, len(lab.trace)
+        lab.start(1)
+        lab.run_until(lambda: len(lab.trace.slice(start=seen, action="brokers_changed")) > 0)
+        lab.pause(first, 60)
+        lab.run_for(90)
+        assert lab.controller.id != first
+        assert lab.trace.slice(start=seen, kind="partition", actor=f"controller-{first}", action="refuse")
+        assert led_at_last(lab) == ("OnlinePartition", lab.partition("orders", 0).leader)
+
+
+def test_a_leader_that_only_zookeeper_names(generation: str) -> None:
+    """The controller that elected it died before its own record of that: the next one reads it and sends it."""
+    with Lab(brokers=3, seed=7, generation=generation) as lab:
+        lab.settle()
+        led, other = (id for id in (1, 2, 3) if id != lab.controller.id)
+        lab.create_topic("orders", assignment={0: [led, other]})
+        lab.settle()
+        lab.kill(led)
+        lab.run_until(lambda: lab.partition("orders", 0).leader == other)
+        lab.kill(lab.controller.id)
+        lab.run_for(60)
+        assert led_at_last(lab) == ("OnlinePartition", other)
+
+
 @pytest.mark.parametrize("question", [live.leaders, live.under_replicated, live.imbalance, live.controllers])
 def test_what_is_no_stream_of_records(prose: Prose, question: Callable[..., DataFrame]) -> None:
     for wrong in (None, spark().range(3)):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from kafka_ctl.errors import BadInput, short
+from kafka_ctl.errors import BadInput, KafkaCtlError, short
 from kafka_ctl.history.files import naming, path_of
 from kafka_ctl.history.layout import DatasetFolder
 from kafka_ctl.history.live.folds import Aggregator, Controllers, Imbalance, Leaders, UnderReplicated
@@ -71,6 +71,8 @@ def controllers(records: DataFrame) -> DataFrame:
 
 def _aggregated(records: DataFrame, aggregator: type[Aggregator]) -> DataFrame:
     """One group for each history: its state is a few bytes for each partition, and a batch is one call of Python."""
+    if not isinstance(records, DataFrame):
+        raise BadInput(f"{short(records)} is no stream of records: give `live.traces(...)` or `live.logs(...)`")
     ship_package(check_records(records).sparkSession)
     elected = (fn.col("kind") == "controller") & fn.col("action").isin(*ACTIONS)
     detail = fn.when(elected, fn.col("detail")).alias("detail")
@@ -99,23 +101,29 @@ def keep(changes: DataFrame, out: str | os.PathLike[str], once: bool = False) ->
     `out` goes on from there, whatever became of the one before. `once` ends it when all that is there now has been
     read. Read the folder with `spark.read.parquet`: Spark's list of finished files is in it.
 
-    Raises BadInput for what is no stream or no path, and for a folder that cannot be written or holds the answer to a
-    question with other columns, whose position and state are not those of this one.
+    Raises BadInput for what is no stream or no path, for a folder that cannot be written, and for one that holds an
+    answer with other columns: its position and state belong to another question.
     """
     folder = path_of(out)
     if not isinstance(changes, DataFrame) or not changes.isStreaming:
         raise BadInput(
             f"{short(changes)} is no stream of changes: give the answer of a live question, such as `live.leaders`"
         )
-    place, noted = DatasetFolder(folder), {"columns": changes.columns}
+    noted = {"columns": changes.columns}
     with naming(folder, "cannot be written"):
-        if place.has(NOTE) and place.read_json(NOTE) != noted:
+        place = DatasetFolder(folder)
+        if (known := place.has(NOTE)) and place.read_json(NOTE) != noted:
             raise BadInput(f"{folder} holds the answer to another question; give each answer a folder of its own")
         place.write_json(noted, NOTE)
-    writer = changes.writeStream.format("parquet").outputMode("append").queryName(os.path.abspath(folder))
-    writer = writer.option("path", folder).option("checkpointLocation", f"{folder}/_checkpoint")
-    with failing(f"{folder}: writing it"):
-        return (writer.trigger(availableNow=True) if once else writer).start()
+    writer = changes.writeStream.format("parquet").outputMode("append").queryName(place.path)
+    writer = writer.option("path", place.path).option("checkpointLocation", f"{place.path}/_checkpoint")
+    try:
+        with failing(f"{folder}: writing it"):
+            return (writer.trigger(availableNow=True) if once else writer).start()
+    except KafkaCtlError:
+        if not known:
+            place.fs.delete_file(place.at(NOTE))
+        raise
 
 
 def latest(changes: DataFrame) -> DataFrame:

@@ -90,20 +90,23 @@ class Leaders(Aggregator):
     """The leader of each partition."""
 
     columns = "topic string, partition int, at_ms double, seq bigint, state string, leader int, leader_epoch int"
+    kinds = ("partition", "request")
 
     def concerns(self, r: Record) -> bool:
-        found = r.target in (ONLINE, OFFLINE) if r.error is None else r.source == OFFLINE  # by a new controller
-        return super().concerns(r) or (r.kind == "partition" and found)
+        if r.kind == "request":  # a new controller sends the leaders that it has read
+            return r.action == "LeaderAndIsr" and r.error is None and r.leader not in (None, -1)
+        return r.kind == "partition" and (r.error is None or r.source == OFFLINE)
 
     def add(self, r: Record) -> Iterator[Row]:
         mine = self.state_of(r)
-        if mine is None:
+        if mine is None or (r.controller_epoch or math.inf) < mine.get("epoch", 0):
             return
-        state = r.source if r.error else r.target
+        mine["epoch"] = r.controller_epoch or mine.get("epoch", 0)
         if r.leader is not None:
             mine["led"] = r.leader
-        if state == ONLINE and "led" not in mine:
-            return  # the records begin later
+        state = mine.get("state") if r.kind == "request" else r.source if r.error else r.target
+        if state is None or (state == ONLINE and "led" not in mine):
+            return  # the records begin after its election
         new = [state, mine["led"] if state == ONLINE and mine["led"] != -1 else None]
         if new != [mine.get("state"), mine.get("leader")]:
             mine["state"], mine["leader"] = new

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.types import DoubleType
@@ -17,7 +18,7 @@ from pyspark.sql.types import DoubleType
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.history.layout import HIGH_VOLUME
 from kafka_ctl.history.lives import ACTIONS, beginnings
-from kafka_ctl.history.schema import check_records, to_arrow
+from kafka_ctl.history.schema import check_columns, check_records, to_arrow
 from kafka_ctl.history.session import spark
 from kafka_ctl.trace.record import Record, Recorder
 
@@ -35,7 +36,11 @@ def frame(records: Records) -> DataFrame:
     if isinstance(records, Recorder):
         records = to_arrow(records)
     if isinstance(records, pa.Table):
-        given = check_records(spark().createDataFrame(records))
+        check_columns(records.column_names)
+        try:
+            given = check_records(spark().createDataFrame(records))
+        except PySparkTypeError as problem:
+            raise BadInput(f"not records of the trace schema: {problem}") from None
         announced = pc.and_(pc.equal(records["kind"], "controller"), pc.is_in(records["action"], pa.array(ACTIONS)))
         return _with_life(given, records.filter(announced).select(_COLUMNS).to_pylist())
     given = check_records(records)
