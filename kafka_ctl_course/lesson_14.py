@@ -176,6 +176,11 @@ def removed_mark(lab: Lab) -> str:
     return "The mark is the request. By the time of the deletion the request was gone."
 
 
+def not_asked(lab: Lab) -> str | None:
+    """The remark on a command that takes the old request out, or does nothing."""
+    return NOT_ASKED if lab.partition("audit", 0).replicas == (1, 2, 3) else None
+
+
 def executed(lab: Lab) -> str:
     """The reply to a learner who executed a plan that was not carried out."""
     if lab.partition("audit", 0).replicas != (1, 2, 3):
@@ -259,7 +264,8 @@ EXERCISES: tuple[Exercise, ...] = (
             "bounce": again,
             "kill": again,
             "shutdown": again,
-            "delete_znode": "To delete these znodes is the controller's last step. It waits for the copy on broker 1.",
+            "delete_znode": "To delete the topic's znodes is the controller's last step. "
+            "It waits for the copy on broker 1.",
             "elect_preferred": "No replica of this topic may lead any more.",
             "reassign": "The controller takes the request out again: the topic is to be deleted.",
         },
@@ -285,9 +291,9 @@ EXERCISES: tuple[Exercise, ...] = (
             "start of broker 4, moves it to 1, 2, 4.",
             f"write_znode {PLAN}": executed,
             "delete_controller": f"The request of orders is gone now. {NOT_ASKED}",
-            "bounce": NOT_ASKED,
-            "kill": NOT_ASKED,
-            "expire_session": NOT_ASKED,
+            "bounce": not_asked,
+            "kill": not_asked,
+            "expire_session": not_asked,
         },
         praise={
             "delete_controller": taken_out(

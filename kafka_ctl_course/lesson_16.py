@@ -101,7 +101,6 @@ def in_words(found: Outcome) -> str:
 
 GRACE = 0.3
 """Seconds from SIGTERM to SIGKILL."""
-NOT_STOPPED = "No command has stopped broker 1 yet."
 FAR = (
     OPENING.replace("2.0", "0.10")
     + "create_topic orders partitions=120 replication_factor=3\nsettle\ndelay 4 zookeeper 0.005\nsettle\n"
@@ -123,10 +122,17 @@ def not_in_time(lab: Lab) -> str | None:
     return f"{waiting} partitions have no leader that runs." if waiting else None
 
 
+def not_stopped(lab: Lab) -> str | None:
+    """The remark on a command before broker 1 was stopped."""
+    stops = ("shutdown", "kill", "bounce")
+    stopped = any(each.name in stops and each.args[:1] == (1,) for each in lab.commands)
+    return None if stopped else "No command has stopped broker 1 yet."
+
+
 def about_stop(lab: Lab) -> str:
     """The remark on a shutdown, by what the controller had done when the process was killed."""
-    if not any(each.name == "shutdown" and each.args[:1] == (1,) for each in lab.commands):
-        return NOT_STOPPED
+    if text := not_stopped(lab):
+        return text
     replaced = len(lab.trace.slice(kind="controller", action="elected")) > 1
     if replaced and not lab.trace.slice(kind="election", action="controlled-shutdown"):
         return "When broker 1 asked, the new controller had not taken over yet. Wait for it: `lab.settle()`."
@@ -202,8 +208,8 @@ def next_round(asked, refused):
         remarks={
             "shutdown": about_stop,
             "elect_preferred": "Broker 1 is preferred by the partitions that it leads.",
-            "delete_controller": NOT_STOPPED,
-            "heal": NOT_STOPPED,
+            "delete_controller": not_stopped,
+            "heal": not_stopped,
             "kill 1": "Then there is no leader until the session ends.",
         },
         praise={

@@ -164,8 +164,14 @@ EXERCISES: tuple[Exercise, ...] = (
             ),
             "lag": "A follower that lags loses nothing yet: it leaves the ISR first.",
             "bounce": "This broker came back and copied everything again. From which broker?",
-            "shutdown": "The other broker has every acknowledged record, and it leads.",
-            "elect_preferred": "Broker 1 is the preferred leader, and leads already.",
+            "shutdown": lambda lab: (
+                "The other broker has every acknowledged record, and it leads." if len(down(lab)) < 2 else None
+            ),
+            "elect_preferred": lambda lab: (
+                "Broker 1 is the preferred leader, and leads already."
+                if lab.partition("orders", 0).leader == 1
+                else None
+            ),
             "delete_topic": "`delete.topic.enable` is off by default in 0.10: nothing was deleted.",
         },
         praise={

@@ -173,7 +173,11 @@ EXERCISES: tuple[Exercise, ...] = (
                 if lab.partition("audit", 0).leader < 0
                 else None
             ),
-            "delete_topic": "The records are to be saved. The deletion waits for the copy that cannot be read.",
+            "delete_topic": lambda lab: (
+                "The records are to be saved. The deletion waits for the copy that cannot be read."
+                if "/admin/delete_topics/audit" in lab.znodes()
+                else "The records are to be saved."
+            ),
             **dict.fromkeys(("bounce 2", "bounce 3"), "The directory that failed is on broker 1."),
             "heal": "That ends faults of the network. The directory stays failed for this process.",
             "shutdown": while_down("It left in good order; now it has to come back."),

@@ -222,6 +222,8 @@ def all_agree(lab: Lab) -> str | None:
 
 def about_change(lab: Lab) -> str | None:
     """The reply to a learner whose command may have changed the leader."""
+    if down(lab):
+        return None
     if lab.partition("orders", 0).leader == 1:
         return "The leader is the same as before."
     if any(each.name in ("delay", "disconnect", "pause") for each in lab.commands):

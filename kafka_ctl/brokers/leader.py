@@ -191,7 +191,7 @@ class LeaderRole:
         return self.process.leads(tp) and self.wrong_epoch(tp, leader_epoch) is None
 
     def wrong_epoch(self, tp: TopicPartition, leader_epoch: int) -> str | None:
-        """The error for a fetch, from a partition with a copy here, that names this leader epoch.
+        """The error for a fetch that names this leader epoch; the partition has a copy here.
 
         Kafka 2.4.1: cluster/Partition.scala, checkCurrentLeaderEpoch
         """

@@ -101,7 +101,7 @@ class Implement(FunctionExercise, Generic[*Given, Answer, End]):
     def _story(self, where: str, text: str, mine: Plugins, usual: Plugins) -> Verdict | None:
         """The difference of the answer in a story, and the shortest part of the story that shows it."""
         asked: list[tuple[*Given]] = []
-        ended = functools.cache(lambda part: self._played(part, mine, asked))
+        ended = functools.cache(lambda part: self._played(part, mine, asked if part == text else None))
         expected, is_asked = self._usually(text, usual)
         got = ended(text) if is_asked else expected
         if got == expected:

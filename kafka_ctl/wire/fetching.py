@@ -1,8 +1,8 @@
-"""Fetch over the wire, and where logs and leader epochs begin and end: what the leader lets whom read.
+"""Fetch over the wire, and where logs and leader epochs begin and end.
 
 Separate from `attach.py` because that one only says which request has which handler.
 A follower reads to the end of the log, a consumer to the high watermark, one that reads committed records only to the
-last stable offset. A fetch that cannot be answered at once waits in the leader's purgatory. A consumer of 2.4 that
+last stable offset. A fetch that cannot be answered at once waits in the broker's purgatory. A consumer of 2.4 that
 hears of a new leader asks where the epoch ends that it last read in; if that is before its own position, the log was
 truncated (KIP-320).
 
@@ -190,7 +190,9 @@ def nothing(error: str | None) -> Message:
 
 
 def readable(service: Service, tp: TopicPartition, leader_epoch: int, anywhere: bool = False) -> tuple[Log, str | None]:
-    """The log of a partition that we lead in this epoch (-1: in any), and why there is none; `anywhere`, any copy's.
+    """The log of a partition that we lead in this epoch (-1: in any), and why there is none.
+
+    With `anywhere` a follower's copy will do.
 
     Kafka 2.4.1: server/ReplicaManager.scala, getPartitionOrError; cluster/Partition.scala, getLocalLog
     """
@@ -199,7 +201,8 @@ def readable(service: Service, tp: TopicPartition, leader_epoch: int, anywhere: 
         return Log(), error
     if broker.leads(tp) or (anywhere and tp in broker.hosted):
         return broker.disk.logs.get(tp, Log()), None
-    absent = anywhere and tp in broker.metadata and tp not in broker.offline
+    is_known = tp in broker.metadata or not broker.generation.requests.reads_followers
+    absent = anywhere and is_known and tp not in broker.offline
     return Log(), "REPLICA_NOT_AVAILABLE" if absent else broker.refusal(tp)
 
 

@@ -113,7 +113,7 @@ class Group:
     gathers: bool = False
     """True if the first member still waits for others."""
     has_newcomer: bool = False
-    """True if another has joined for the first generation since the wait last began."""
+    """True if another has joined for the first generation, and the wait has not been prolonged for it yet."""
     pending: set[str] = field(default_factory=set)
     """Ids that were given to consumers which are to join with them (KIP-394)."""
 
@@ -328,10 +328,10 @@ class Groups:
 
         Kafka 2.0.1: coordinator/group/DelayedJoin.scala, InitialDelayedJoin
         """
-        group.has_newcomer = False
 
         def waited() -> None:
             if group.has_newcomer and rest > 0:
+                group.has_newcomer = False
                 self._gather(group, min(FIRST_DELAY, rest), rest - seconds)
             else:
                 self._complete(group)

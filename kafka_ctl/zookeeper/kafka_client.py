@@ -353,4 +353,8 @@ async def change_config(zk: KafkaZkClient, kind: str, name: str, changes: Mappin
     kept = {key: value for key, value in merged.items() if value is not None}
     await zk.set_or_create_config(kind, name, znodes.ConfigEntityZNode.encode(kept))
     znode = znodes.ConfigChangeNotificationSequenceZNode
-    (await zk.write(Create(znode.path(), znode.encode(f"{kind}/{name}"), sequence=True))).checked()
+    notice = Create(znode.path(), znode.encode(f"{kind}/{name}"), sequence=True)
+    if (answer := await zk.write(notice)).error == "NONODE":
+        await zk.create(znode.PARENT)
+        answer = await zk.write(notice)
+    answer.checked()

@@ -79,7 +79,7 @@ def copies_over_time(found: Sequence[Moment]) -> Drawing:
             entries.append(f"{holder} {text}" + " (!)" * differs)
         lines.append(f"{each.time_ms:g} ms: {', '.join(entries)}")
     parts += [label(20, 71 + ROW * row, holder, "bold") for row, holder in enumerate(holders)]
-    return Drawing(svg(LEFT + CELL * len(found) + 6, 66 + ROW * len(holders), parts), "\n".join(lines))
+    return Drawing(svg(max(LEFT + CELL * len(found) + 6, 480), 66 + ROW * len(holders), parts), "\n".join(lines))
 
 
 def _held(each: Moment, holder: str) -> tuple[str, bool]:
@@ -92,7 +92,7 @@ def _held(each: Moment, holder: str) -> tuple[str, bool]:
 
 def _cell(x: int, y: int, text: str, differs: bool) -> list[str]:
     box = plate(x, y, CELL - 6, ROW - 6, differs, "faint")
-    return [box, label(x + 5, y + 17, text, "bold" if differs else "normal")]
+    return [box, label(x + 2, y + 17, text, "bold" if differs else "normal")]
 
 
 def as_one_log(found: Sequence[Moment], at: int = -1) -> Drawing:

@@ -59,7 +59,8 @@ def grid(
     now = leaders if leaders is not None else {p: ids[0] for p, ids in assignment.items()}
     rows = _rows(assignment, now, dict(racks or {}), down)
     column = WIDE if len(assignment) <= 12 else 16 if len(assignment) <= 32 else 14
-    width, left = 130 + column * len(assignment) + 120, 130
+    left = max(130, 30 + 7 * max(len(f"broker {row.name}") for row in rows))
+    width = left + column * len(assignment) + 120
     parts = [label(20, 20, "P: preferred leader; dot: other replica; star: leads now instead of the preferred one")]
     parts += [
         label(left + column * n + column // 8, 42, f"{p}", fill=COLOURS["dim"])

@@ -141,7 +141,7 @@ def shares(found: Sequence[BrokerBalance]) -> Drawing:
     """
     c, lines = COLOURS, []
     parts = [label(20, 20, "outline: prefers this broker; filled: led by it", fill=c["dim"])]
-    longest = max(24, *(len(each.verdict) for each in found)) if found else 24
+    longest = max(27, *(len(each.verdict) for each in found)) if found else 27
     unit = 180 / max((max(each.prefers, each.leads) for each in found), default=1)
     for row, each in enumerate(found):
         y = 34 + (ROW + 12) * row

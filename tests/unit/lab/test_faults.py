@@ -471,6 +471,9 @@ def test_the_tools_create_the_znodes_above(name: str) -> None:
         play(lab, "delete_znode /brokers/topics; delete_znode /config/topics; settle")
         lab.create_topic("orders", assignment={0: [1, 2]})
         assert {"/brokers/topics/orders", "/config/topics/orders"} <= lab.znodes().keys()
+        lab.delete_znode("/config/changes")
+        lab.alter_config("topics", "orders", config={"min.insync.replicas": 2})
+        assert any(path.startswith("/config/changes/config_change_") for path in lab.znodes())
         play(lab, "delete_controller; settle; delete_znode /admin/delete_topics; delete_znode /admin; settle")
         until_quiet(lab.reassign, {"orders-0": [2, 1]})
         assert [view.replicas for view in lab.partitions()] == [(2, 1)]
