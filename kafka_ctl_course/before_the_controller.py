@@ -168,7 +168,7 @@ class EarlyCluster:
         return Load(watches - before[0], operations - before[1], round(seconds, 4))
 
     def believed(self, number: int) -> list[int]:
-        """The brokers that believe to lead a partition."""
+        """The brokers that believe that they lead a partition."""
         return [id for id, broker in self.brokers.items() if number in broker.leads]
 
     def close(self) -> None:

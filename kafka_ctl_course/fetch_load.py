@@ -1,8 +1,8 @@
 """Fetches of many partitions, of which one gets records: how the two gauges of a purgatory differ.
 
-A fetch waits on the watch list of every partition that it asks for. The first of them that gets records completes it,
-and takes it off its own list only. Its entries on the other lists are purged when enough fetches have been completed
-and the reaper wakes: when a bucket expires, or 200 ms after it woke last.
+A fetch waits on the watch list of every partition that it asks for. The first partition that gets records
+completes the fetch, and takes it off its own list only. Its entries on the other lists are purged when enough fetches
+have been completed and the reaper wakes: when a bucket expires, or 200 ms after it woke last.
 
 Kafka 2.0.1: server/DelayedOperation.scala, DelayedOperationPurgatory, advanceClock, ExpiredOperationReaper
 

@@ -182,7 +182,7 @@ def _seen(lab: Lab, broker: int) -> str:
 
 
 def _merged(text: str) -> str:
-    """A story with waits that follow each other made one."""
+    """A story in which consecutive waits are joined into one."""
     lines: list[str] = []
     for line in text.splitlines():
         word, _, value = line.partition(" ")

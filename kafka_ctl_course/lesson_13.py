@@ -198,7 +198,7 @@ def left_behind(lab: Lab) -> str | None:
 
 
 def verified_both(lab: Lab) -> str | None:
-    """The reply to a learner who verified a plan of one topic, or one that is not so."""
+    """The reply to a learner who verified a plan of one topic, or a plan with another assignment than AR."""
     return NOT_IN_PLAN if only_lists(settings(lab)) else f"{VERIFIED} See AR."
 
 

@@ -169,7 +169,7 @@ def until_2_5(
 
 @dataclass(frozen=True, kw_only=True)
 class Rebalance(Implement):
-    """Two rules are right: of Kafka until 2.5, which elects also what is not in the ISR, and of Kafka since then.
+    """Two right rules: that of Kafka until 2.5, which also elects a replica out of the ISR, and that since then.
 
     They differ where the ISR in the controller's memory is old.
     """

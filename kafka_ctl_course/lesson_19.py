@@ -125,7 +125,7 @@ def explain_registered(given: Configured, got: object, expected: str | None) -> 
 
 
 def metadata(lab: Lab) -> list[tuple[Message, str, int]]:
-    """A Metadata answer of a broker of this lab with each partition, and with one that there is not."""
+    """A Metadata answer of a broker of this lab with each partition, and with one that does not exist."""
     from kafka_ctl.wire.codec import decode, encode
     from kafka_ctl.wire.schema import RESPONSE, api_key, message_type
 

@@ -45,7 +45,7 @@ def candidates(lab: Lab) -> tuple[int, ...]:
 
 
 def in_order(answer: object) -> object:
-    """Brokers by id, each once: which may lead is asked, in any order."""
+    """Brokers by id, each once: the exercise asks which may lead, in any order."""
     given = plain(list(answer) if isinstance(answer, set | frozenset) else answer)
     is_row = isinstance(given, tuple) and all(isinstance(each, int) for each in given)
     return tuple(sorted({*given})) if is_row else given

@@ -98,7 +98,7 @@ def different(moment: Held) -> set[Copy]:
 
 
 def disagreements(found: list[Held]) -> int:
-    """The moments at which two who hold a copy hold different ones."""
+    """The moments at which two copies differ."""
     return sum(len(different(each)) > 1 for each in found)
 
 

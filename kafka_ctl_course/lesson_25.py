@@ -83,8 +83,8 @@ def harm(lab: Lab) -> str:
 class Condition(Exercise):
     """A condition in SQL about the columns of a small table; `truth` says which rows it should keep.
 
-    `wrong` says something about a row that is kept or left out wrongly. SQLite judges it; what it takes otherwise than
-    Spark is refused, or written for it.
+    `wrong` says something about a row that is kept or left out wrongly. SQLite judges the condition; an expression
+    that Spark reads differently is refused, or rewritten for SQLite.
     """
 
     kind: ClassVar[str] = "implement"

@@ -111,7 +111,7 @@ TIMED_OUT = ApiError("REQUEST_TIMED_OUT", "The request timed out.")
 async def elect_leaders(process: BrokerProcess, request: ElectLeadersRequest) -> Response:
     """Ask the controller of this broker; the error of each partition, None where a leader was elected.
 
-    Asked for all partitions, those that this broker knows, it leaves out those that needed no election.
+    If the request is for all partitions that this broker knows, those that needed no election are left out.
     """
     until = process.clock.now() + request.timeout
     every = request.partitions is None

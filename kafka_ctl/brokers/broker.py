@@ -1,6 +1,6 @@
 """A broker: a process with a ZooKeeper session, a standby controller and a replica manager.
 
-It registers itself under `/brokers/ids`, obeys the active controller, and before it leaves in good order asks that
+It registers itself under `/brokers/ids` and obeys the active controller. In a controlled shutdown, it first asks that
 controller to move its leaderships away. A process that stops closes its connections first, then its logs, then its
 session; one that has not closed its logs recovers them at its next start.
 Kafka 2.0.1: server/KafkaServer.scala, KafkaServer; server/KafkaApis.scala, KafkaApis
@@ -219,7 +219,7 @@ class Broker(BrokerProcess):
             self.spawn(self._renew_session())
 
     async def _renew_session(self) -> None:
-        """The server forgot us: let the controller stop what it does, then open a new session."""
+        """ZooKeeper has expired our session: let the controller stop its work, then open a new session."""
         self.record("session-expired")
         await self.controller.session_expired()
         while True:

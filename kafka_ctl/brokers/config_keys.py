@@ -211,7 +211,7 @@ def checked_topic(config: Mapping[str, object], generation: Generation) -> dict[
 def checked_broker(config: Mapping[str, object], generation: Generation) -> dict[str, str]:
     """Settings of a running broker as Kafka stores them.
 
-    Raises BadInput for a key that can only be set at its start, UnknownName for one that there is not.
+    Raises BadInput for a key that can only be set at its start, UnknownName for one that does not exist.
     """
     known = dynamic_keys(generation.name)
     for key in config:

@@ -56,7 +56,7 @@ class TopicConfigs:
         self._of |= dict.fromkeys(partitions, await self._read(topic))
 
     def change(self, topic: str, settings: dict[str, str]) -> None:
-        """The topic's settings are others now."""
+        """Replace the settings of a topic by new ones."""
         self._of |= {tp: settings for tp in self.process.hosted if tp.topic == topic}
 
     def min_isr(self, tp: TopicPartition) -> int:
@@ -79,7 +79,7 @@ class TopicConfigs:
             if answer.error != "SESSIONEXPIRED":
                 break
             await self.process.clock.sleep(SESSION_BACKOFF)
-        with suppress(BadInput):  # as Kafka takes what is no JSON for empty
+        with suppress(BadInput):  # Kafka treats data that is not JSON as empty
             return config_of(answer, "topics", topic)
         return {}
 

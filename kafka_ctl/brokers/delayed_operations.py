@@ -34,7 +34,7 @@ class Appended(NamedTuple):
 
 
 Enough = Callable[[TopicPartition, int], tuple[bool, Error]]
-"""True if the in-sync replicas have all below this offset, and what is wrong: too few, or not led here."""
+"""True if the in-sync replicas have all records below this offset; the error: too few of them, or not led here."""
 LowWatermark = Callable[[TopicPartition], int | str]
 """The log start of the last live replica; an error where this broker does not lead the partition."""
 

@@ -80,7 +80,7 @@ class EpochEndOffset(NamedTuple):
 
 
 class FetchResult(NamedTuple):
-    """The result of a fetch at its leader now: if it is answered, high watermark and log end, our ISR, log start.
+    """The result of a fetch now: if it is answered, high watermark and log end, if the ISR has the follower, log start.
 
     `offsets` is None where nothing was ever written.
     """

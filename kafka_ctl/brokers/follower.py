@@ -2,8 +2,8 @@
 
 Kafka's fetcher threads ask a leader for all partitions at once, and so does a `CatchUp`; a partition whose log has
 records to be copied is fetched by itself. Where nothing was ever written no fetch is sent, and that of a follower that
-has caught up waits in its leader's purgatory. Records without a size take no time to copy; of bytes a follower notes
-since when it lags.
+has caught up waits in its leader's purgatory. Records without a size take no time to copy. While a follower copies
+bytes, it notes since when it lags.
 Kafka 2.0.1: server/AbstractFetcherThread.scala, AbstractFetcherThread, PartitionFetchState, FetcherLagStats;
 server/ReplicaFetcherManager.scala; cluster/Replica.scala, updateLogReadResult; server/ReplicaFetcherThread.scala,
 processPartitionData, maybeTruncate, handleOffsetOutOfRange, shouldFollowerThrottle
@@ -146,7 +146,7 @@ class FollowedPartition:
         return self.process.id not in self.known.isr or (found is not None and found.answered and not found.in_isr)
 
     def prepare_truncation(self) -> None:
-        """Before anything is copied from a new leader, what it may not have must go."""
+        """Begin to remove the records that a new leader may not have; nothing is copied from it before that."""
         log = self.process.disk.logs.get(self.tp)
         if log is not None:
             cut: Callable[..., int] | None = self.process.world.plugins.rule("truncate", None)
@@ -155,7 +155,7 @@ class FollowedPartition:
             self._truncate(log, cut(log.high_watermark, log.end, None) if cut else usual, "high-watermark")
 
     async def _compare_epochs(self, log: Log, leader: int) -> None:
-        """Ask where our leader epochs end in the leader's log, and drop what it has not."""
+        """Ask where our leader epochs end in the leader's log, and drop the records that it does not have."""
         process, named = self.process, self._named_epoch()
 
         def ask(epoch: int) -> fetches.EpochEndOffset | None:

@@ -144,7 +144,7 @@ class LeaderRole:
         return self.process.leads(tp) and len(self.process.hosted[tp].state.isr) < self.configs.min_isr(tp)
 
     async def replicated(self, tp: TopicPartition, end: int, timeout: float) -> str | None:
-        """Wait until the high watermark reaches `end`; returns the error if it does not, or means too little."""
+        """Wait until the high watermark reaches `end`; returns the error if it does not, or if the ISR is too small."""
         operation = DelayedProduce(round(timeout * 1000), {tp: Appended(end)}, self.enough_replicas)
         try:
             self.produce_purgatory.try_complete_else_watch(operation, [tp])
@@ -153,7 +153,7 @@ class LeaderRole:
             operation.cancel()  # the process may have ended
 
     def enough_replicas(self, tp: TopicPartition, offset: int) -> tuple[bool, str | None]:
-        """True if every in-sync replica has what is below this offset; an error if we do not lead, or too few are."""
+        """True if the whole ISR has the records below this offset; an error if we do not lead or it is too small."""
         if not self.process.leads(tp):
             return False, self.process.refusal(tp)
         high_watermark, isr = self.process.disk.log(tp).high_watermark, self.process.hosted[tp].state.isr

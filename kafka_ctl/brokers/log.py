@@ -45,8 +45,8 @@ GONE = Entry(-1, -1)
 class Log:
     """The records of one replica, and how far its broker knows them to be on all in-sync replicas.
 
-    The record at an offset is `entries[offset]`. Below `start` nothing is read any more: there stand records that are
-    deleted but still in the segment, or places of such as were never here.
+    The record at an offset is `entries[offset]`. Nothing below `start` is read any more: these records
+    are deleted but still in the segment, or they were never here and `GONE` is in their places.
 
     Relations that always hold: `0 <= start <= high_watermark <= end`, `recovery_point <= end`, `future_end <= end`.
     """

@@ -1,6 +1,6 @@
 """Copies that move from one log directory of a broker to the other (KIP-113).
 
-    wanted      an administrator names the directory; of a copy that is not there yet it is remembered
+    wanted      an administrator names the directory; the process remembers it for a copy that does not exist yet
     copying     a future copy in that directory follows the present one, as a follower follows its leader
     swapped     it has caught up and takes its place
 

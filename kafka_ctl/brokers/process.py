@@ -55,7 +55,7 @@ class Peers(Network, Protocol):
         """Bring a fetch to a leader and the answer back; None where it is not answered."""
 
     def end_of_epoch(self, leader: int, request: OffsetsForLeaderEpochRequest) -> EpochEndOffset | None:
-        """The same with the question where an epoch ends."""
+        """Ask a leader where an epoch ends in its log; None where that is not answered."""
 
     def hold(self, leader: int, request: FetchRequest, respond: Callable[[bool], object]) -> WaitingFetch | None:
         """Let a fetch wait at a leader, and bring the answer to `respond`: whether it brings something. None without a
@@ -317,7 +317,7 @@ class BrokerProcess:
             self.zk.session.abandon()
 
     def close_connections(self) -> None:
-        """Answer nothing any more, neither what comes nor what has come; session and controller go on.
+        """Answer no request any more, also none that has already arrived; session and controller go on.
 
         Kafka 2.0.1: network/SocketServer.scala, stopProcessingRequests
         """

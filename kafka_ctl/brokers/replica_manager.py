@@ -119,7 +119,7 @@ class ReplicaManager:
         return Response(None, errors)
 
     def _lost(self, tp: TopicPartition, is_new: bool) -> bool:
-        """True if no copy of this partition can be used or made: once refused, until the process starts again.
+        """True if no copy of this partition can be used or made. A refusal lasts until the process starts again.
 
         Kafka 2.0.1: server/ReplicaManager.scala, becomeLeaderOrFollower (OfflinePartition); log/LogManager.scala,
         getOrCreateLog

@@ -1,9 +1,9 @@
 """The requests to brokers: the batch that gathers them while states change, and the channels that deliver them.
 
-A batch sends LeaderAndIsr by broker first, then one UpdateMetadata for all, then StopReplica by broker; or the requests
-that a plug-in of the lab makes of the changes (rule `batch`, see `kafka_ctl.plugins`). Each broker has a channel:
-requests leave one at a time, in order, until each is answered. A request whose connection fails is sent again, until it
-is answered or the broker is removed.
+A batch sends LeaderAndIsr by broker first, then one UpdateMetadata for all, then StopReplica by broker. Or it sends the
+requests that a plug-in of the lab makes of the changes (rule `batch`, see `kafka_ctl.plugins`). Each broker has a
+channel: it sends one request at a time, in order, and waits for the answer. A request whose connection fails is sent
+again, until it is answered or the broker is removed.
 Kafka 2.0.1: controller/ControllerChannelManager.scala, ControllerBrokerRequestBatch, RequestSendThread
 """
 
@@ -315,15 +315,15 @@ class RequestBatch:
         return [(kind, tp, brokers) for (kind, tp), brokers in receivers.items()]
 
     def _send_packed(self, pack: Pack) -> None:
-        """Ask for the requests and hand them to the channels one by one; a state in no request is not sent."""
+        """Ask the plug-in for requests and hand them to the channels one by one; a state in no request is not sent."""
         if not self._metadata and self._metadata_to:
-            self._send_metadata()  # only which brokers are there, which is no partition's change
+            self._send_metadata()  # it only lists the live brokers: no partition has changed
         changes = self.changes()
         sent, metadata, stops = self._leader_and_isr, self._metadata, self._stop
         self._leader_and_isr, self._metadata, self._metadata_to, self._stop = {}, self._orders.empty_map(), {}, {}
         for kind, broker, partitions in pack(changes) if changes else ():
             if kind == "LeaderAndIsr":
-                meant = (sent.get(broker, {}), *sent.values())  # where none was meant for it, that of another
+                meant = (sent.get(broker, {}), *sent.values())  # the broker's own state, else another's
                 found = {tp: next((s[tp] for s in meant if tp in s), None) for tp in partitions}
                 self._leader_and_isr = {broker: {tp: state for tp, state in found.items() if state}}
             elif kind == "UpdateMetadata":

@@ -60,11 +60,11 @@ class Context:
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     """Of partitions that have had a leader, in 0.10 also of vanished topics. Every ISR is part of the assignment."""
     partitions: dict[TopicPartition, PartitionState] = field(default_factory=dict)
-    """Of known partitions, or NonExistent. An Online partition is in `leadership`."""
+    """The states: a partition here is known, or NonExistent. An Online partition is in `leadership`."""
     replicas: dict[Replica, ReplicaState] = field(default_factory=dict)
     """A replica that is not here is NonExistent. The broker of an Online replica is in the assignment."""
     reassigning: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
-    """Known partitions on the move and their target replicas (RAR); in 2.4 that of the assignment."""
+    """Known partitions on the move and their target replicas (RAR); in 2.4 the target of the assignment."""
     preferred_elections: dict[TopicPartition, None] = field(default_factory=dict)
     """Partitions whose preferred replica is being elected just now; empty between events."""
     topics_to_be_deleted: dict[str, None] = field(default_factory=dict)
@@ -179,7 +179,7 @@ class Context:
         self._of_topic.clear()
 
     def add(self, assignments: Mapping[str, Mapping[int, ReplicaAssignment]]) -> list[TopicPartition]:
-        """Take these partitions in, and return them in the order in which they are gone through."""
+        """Add these partitions, and return them in the order in which they are processed."""
         self._of_topic.clear()
         for topic, added in assignments.items():
             self.topics.setdefault(topic, {}).update(added)

@@ -133,7 +133,7 @@ class Controller(ControllerProcess):
         return self.channels.open if self.generation.threads.acts_while_connected else self.active_id == self.id
 
     def locked(self, lock: Lock | None = None) -> AbstractAsyncContextManager[object]:
-        """The controller lock of 0.10, or another lock of it; a no-op since, and where the task has the lock."""
+        """The controller lock of 0.10, or another of its locks; a no-op in later releases or if the task has it."""
         asked = lock or self.lock
         has = self.generation.threads.single_threaded or (asked.locked() and asked.holder is asyncio.current_task())
         return nullcontext() if has else asked

@@ -240,7 +240,7 @@ async def fail(env: Controller, replicas: Iterable[Replica]) -> None:
 
 
 async def _complete(env: Controller, topic: str) -> None:
-    """Every replica is gone: drop the topic and delete its znodes. 0.10 fails at one that it never listened to.
+    """Every replica is gone: drop the topic and delete its znodes. 0.10 fails if it never listened to the topic.
 
     Kafka 0.10.2.2: controller/PartitionStateMachine.scala, deregisterPartitionChangeListener
     """

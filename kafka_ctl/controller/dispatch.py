@@ -38,7 +38,7 @@ async def process(env: Controller, event: events.Event) -> None:
             await env.register()
             await failover.new_session(env)
         case events.RegisterBrokerAndReelect():
-            try:  # two listeners: an error of the first is none of the second
+            try:  # two listeners: an error of the first does not stop the second
                 await failover.new_session(env)
             finally:
                 await env.register()

@@ -54,7 +54,7 @@ async def reelect(env: Controller) -> None:
 
 
 async def new_session(env: Controller) -> None:
-    """Our session is new: compete; in 0.10 after resigning, unless `/controller` is ours again already (KAFKA-4229)."""
+    """Our session is new: compete; 0.10 resigns first, or does neither if `/controller` is ours again (KAFKA-4229)."""
     if env.generation.threads.single_threaded:
         await reelect(env)
     elif await _skips_reelection(env):
@@ -197,7 +197,7 @@ async def _start_partitions(env: Controller) -> None:
 
 
 async def _resume(env: Controller) -> None:
-    """Go on with what the last controller left unfinished, then look after the balance."""
+    """Resume what the last controller left unfinished, then start the automatic rebalance."""
     if env.generation.reassignment.incremental_reassignment:
         await reassignment_incremental.initialize(env)
     else:

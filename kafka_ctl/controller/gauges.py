@@ -1,8 +1,8 @@
 """Gauges of a controller for operators: those of `kafka.controller:type=KafkaController`.
 
-Where there is an event queue they are counted after each event, and show that until the next event is done; a
-controller that resigns sets them to 0 at once. 0.10 counts when they are read, under the controller's lock; the
-lab shows what the context holds at that moment, where Kafka's reader would wait for the lock.
+Where there is an event queue, Kafka counts them after each event; they keep the values until the next event is done. A
+controller that resigns sets them to 0 at once. 0.10 counts when they are read, under the controller's lock. Kafka's
+reader waits for that lock; the lab shows the contents of the context at that moment.
 
 Three quirks of Kafka's are kept. In 0.10 `PreferredReplicaImbalanceCount` cannot be read while a partition has never
 had a leader: the gauge fails with NoSuchElementException, here None. Since KAFKA-5135 a count that fails leaves itself

@@ -87,11 +87,11 @@ async def end_request(env: Controller, znode: type[znodes.FixedZNode]) -> None:
     """Delete a request that is done."""
     await env.zk.write(Delete(znode.path()))
     if env.generation.reassignment.requests_begin_when_created:
-        env.queue.put(REQUESTS[znode]())  # the watch is armed again by looking
+        env.queue.put(REQUESTS[znode]())  # this event checks the znode, which arms the watch again
 
 
 async def watch_request(env: Controller, znode: type[znodes.FixedZNode]) -> bool:
-    """Watch the znode of a request: its creation, in 0.10 also its change and end. True if it is there."""
+    """Watch the znode of a request: its creation, in 0.10 also its change and deletion. True if the znode exists."""
     kinds = (CREATED,) if env.generation.reassignment.requests_begin_when_created else (CREATED, DATA_CHANGED, DELETED)
     return await env.zk.handle_node_and_check(znode.path(), _on(env, REQUESTS[znode](), kinds))
 

@@ -109,7 +109,7 @@ async def on_broker_startup(env: Controller, brokers: Sequence[int]) -> None:
 
 
 async def on_broker_failure(env: Controller, brokers: Sequence[int]) -> None:
-    """Their replicas are offline; new leaders are elected where one of them led."""
+    """Move the replicas of these dead brokers to Offline, and elect new leaders where one of the brokers led."""
     env.log("broker_failure", brokers=list(brokers))
     shutting_down = [b for b in brokers if b in env.context.shutting_down]
     for broker in brokers:

@@ -54,7 +54,7 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
     async def handle(
         self, partitions: Iterable[TopicPartition], target: PartitionState, strategy: Strategy = Strategy.OFFLINE
     ) -> dict[TopicPartition, Exception]:
-        """Move these partitions to `target` and send what follows from it, in one batch; those that failed, and why."""
+        """Move these partitions to `target`, and send the requests in one batch; returns those that failed, and why."""
         wanted = list(partitions)
         if self.process.generation.log.announces_state_changes:
             self.process.log("invoking_partitions", target=target, partitions=[str(tp) for tp in wanted])
@@ -62,7 +62,7 @@ class PartitionStateMachine(StateMachine[TopicPartition, PartitionState, Strateg
         return self._failures
 
     async def _together(self, wanted: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:
-        """Move them at once, or one by one while nothing is pipelined."""
+        """Move them all together, or one by one in a generation without pipelining."""
         self._failures = {}
         if wanted:
             groups = [wanted] if self.process.generation.zookeeper.pipelined else [[tp] for tp in wanted]

@@ -53,7 +53,7 @@ async def resume(env: Controller) -> None:
 
 
 async def partition_reassignment(env: Controller) -> None:
-    """`/admin/reassign_partitions` was created, or in 0.10 changed: then what is new in it counts."""
+    """`/admin/reassign_partitions` was created; 0.10 also takes the new partitions of a changed request."""
     if not await listeners.watch_request(env, ReassignPartitionsZNode):
         return
     requested = await read_request(env) or {}
@@ -81,7 +81,7 @@ async def trigger(env: Controller, partitions: Iterable[TopicPartition]) -> None
     """
     dropped: list[TopicPartition] = []
     for tp in partitions:
-        if (target := env.context.reassigning.get(tp)) is None:  # this controller has resigned at a move before
+        if (target := env.context.reassigning.get(tp)) is None:  # this controller resigned during an earlier move
             raise failure("not_reassigning", partition=tp, all="")
         assigned = env.context.assigned(tp)
         if tp.topic in env.context.topics_to_be_deleted:
@@ -230,7 +230,7 @@ async def move_leader(env: Controller, tp: TopicPartition, receivers: tuple[int,
 
 
 async def stop_replicas(env: Controller, tp: TopicPartition, brokers: Iterable[int]) -> None:
-    """Steps 8 and 9: out of the ISR, stopped, deleted, forgotten, without waiting for an answer."""
+    """Steps 8 and 9: take replicas out of the ISR, stop, delete and forget them, without waiting for an answer."""
     replicas = [Replica(tp.topic, tp.partition, broker) for broker in brokers]
     for state in (OFFLINE, STARTED, SUCCESSFUL, NON_EXISTENT):
         await env.replica_machine.handle(replicas, state)

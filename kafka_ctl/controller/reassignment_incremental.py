@@ -1,4 +1,4 @@
-"""Moving partitions since 2.4: what is added and removed stands in the topic's znode, and can be changed or cancelled.
+"""Reassignments since 2.4: the topic's znode has the replicas to add and remove; a move can be changed or cancelled.
 
 While it runs, the replicas are the target followed by the original ones; `adding` and `removing` list which are on
 their way. Phase A starts the new replicas, phase B finishes when all of the target are in sync.
@@ -28,7 +28,7 @@ Targets = Mapping[TopicPartition, Sequence[int] | None]
 
 
 async def initialize(env: Controller) -> None:
-    """At failover, once ready: first what ZooKeeper's znode asks for, then what the topics' znodes say is under way."""
+    """At failover, once ready: go on with the moves in the request's znode, then with those in the topics' znodes."""
     handled = await partition_reassignment(env)
     await resume(env, lambda tp, _: tp not in handled)
 
@@ -161,7 +161,7 @@ async def on_reassignment(env: Controller, tp: TopicPartition, assignment: Repli
 
 
 async def _update_current(env: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
-    """Steps U1 to U3: znode, memory, and away with replicas that an earlier request had added."""
+    """Steps U1 to U3: write the znode and the memory, and remove replicas that an earlier request had added."""
     current = env.context.assignment(tp)
     if current != assignment:
         await _write(env, tp, assignment)

@@ -1,7 +1,7 @@
-"""Elections of leaders that are asked for, and those that bring leadership back when a broker leads too few of its own.
+"""Requested leader elections, and the automatic rebalance, for a broker that leads too few of its preferred partitions.
 
-Administrators ask for preferred leaders through ZooKeeper or, like for unclean elections, by a request (KIP-460); a
-topic's configuration allows unclean elections (KAFKA-6835). Every partition of a request gets an answer of its own. A
+Administrators ask for preferred leaders through ZooKeeper or by a request, and for unclean ones by a request (KIP-460);
+a topic's configuration allows unclean elections (KAFKA-6835). Every partition of a request gets an answer of its own. A
 requested unclean election is held if no live broker leads. It takes the first live replica in the ISR or, if there is
 none, the first live replica; it does not read the configuration.
 Kafka 2.0.1: controller/KafkaController.scala, PreferredReplicaLeaderElection, checkAndTriggerAutoLeaderRebalance
@@ -240,7 +240,7 @@ async def _check(env: Controller) -> None:
 
 
 async def _rebalance(env: Controller, broker: int, not_preferred: list[TopicPartition]) -> None:
-    """Give a broker the leaderships it is preferred for: all at once, or one by one as far as that still can be."""
+    """Elect a broker where it is preferred: all partitions at once, or one by one while each is electable."""
     if env.generation.election.rebalances_in_batches:
         await elect(env, [tp for tp in not_preferred if _electable(env, tp, broker)], AUTOMATIC)
         return

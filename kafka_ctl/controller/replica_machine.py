@@ -1,7 +1,7 @@
 """The replica state machine: performs the moves of the table in `replica.py`, with their side effects.
 
-Every call of `handle` is one request batch; inside it the replicas go broker by broker, or each by itself while nothing
-is pipelined.
+Every call of `handle` is one request batch; inside it the replicas go broker by broker, or each by itself without
+pipelining.
 Kafka 2.0.1: controller/ReplicaStateMachine.scala, ReplicaStateMachine
 """
 
@@ -81,7 +81,7 @@ class ReplicaStateMachine(StateMachine[Replica, ReplicaState, Callback | None]):
         for replica in replicas:
             tp = replica.topic_partition
             state = await self.process.zk.state(tp) if reads else self.context.leadership.get(tp)
-            if state is not None and state.leader == replica.broker:  # to be started as follower, it leads already
+            if state is not None and state.leader == replica.broker:  # it is to be a follower, but it leads already
                 self.failed(replica, target, failure("would_lead", broker=replica.broker, partition=tp))
                 continue
             if state is not None:

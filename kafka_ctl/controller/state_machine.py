@@ -29,8 +29,8 @@ NONE: Final[Columns] = {}
 class StateMachine(ABC, Generic[Subject, State, How]):
     """Moves partitions, or replicas, between the states of their table for one controller.
 
-    A move with an action is performed by the method `_action`, together with others of a call that have the same; where
-    there is no such method, it is recorded and nothing else. `how` is an argument of the call that every method gets.
+    The method `_action` performs the moves of a call that have this action, all together. Without such a method, a move
+    is only recorded. Every method gets `how`, an argument of the call.
     """
 
     kind: ClassVar[str]

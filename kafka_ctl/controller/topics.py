@@ -73,7 +73,7 @@ async def partition_modifications(env: Controller, topic: str) -> None:
 async def _restore(env: Controller, topic: str, assignment: dict[int, ReplicaAssignment]) -> None:
     """Partitions were added to a topic that is being deleted: write the assignment back as it was (KAFKA-6612).
 
-    Since KIP-455 as the controller knows it, for the client that added the partitions may not know what is on its way.
+    Since KIP-455 it is what the controller knows: the client that added the partitions may not know of a reassignment.
     """
     env.log("restoring_assignment", topic=topic)
     existing = await env.zk.read_children(TopicPartitionsZNode.path(topic))

@@ -29,8 +29,8 @@ from kafka_ctl.errors import UnusableFunction
 from kafka_ctl.simulation.loop import LONGEST, RunTooLong
 
 SECONDS, BUSY = 10.0, 10.0
-"""The seconds for the functions of an answer altogether, and of processor time for each cluster that works with their
-results: other programs on the machine take none of the second."""
+"""The seconds for the functions of an answer altogether, and those of processor time for each cluster that works with
+their results: other programs on the machine do not use up processor time."""
 PATIENCE = 4.0
 """Seconds without a sign of life while an answer is judged; then the part that is under way is printed."""
 PARTS, DEPTH, CHARACTERS, BITS = 10_000, 20, 100_000, 3_300
@@ -77,7 +77,7 @@ class Judging:
     def limited(self, function: Callable[..., object]) -> Callable[..., object]:
         """The same function, which gives up when the time is over and returns a plain copy of its result.
 
-        Raises UnusableFunction then, and for SystemExit and the like; after the answer was judged it has all the time.
+        Raises UnusableFunction then, and for SystemExit and the like; after the answer was judged there is no limit.
         """
 
         def limited(*args: object, **kwargs: object) -> object:
@@ -252,7 +252,7 @@ class UnusableAnswer(Exception):
 
 
 class _Copier:
-    """Makes of one answer plain values that a judge can compare and print; UnusableAnswer for one that is too large."""
+    """Turns one answer into plain values that a judge can compare and print; UnusableAnswer for one too large."""
 
     def __init__(self, state: Judging) -> None:
         self.state, self.parts, self.within = state, 0, set[int]()

@@ -274,7 +274,7 @@ class PictureGuess(NamedTuple):
     """A question that is answered by clicking in the picture of a cluster; the answer is what a run shows.
 
     `before` is the story of the lab that is shown, `run` has the commands that are asked about, and `outcome` reads the
-    right things off their end: `broker:2`, `partition:orders-0`, or `none`. `kind` is `broker` or `partition`; of
+    right answers from its end: `broker:2`, `partition:orders-0`, or `none`. `kind` is `broker` or `partition`; of
     partitions several can be right. `hints` answer wrong guesses, `why` is the reason, given after the run.
     """
 

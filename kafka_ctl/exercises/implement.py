@@ -1,7 +1,7 @@
 """Exercises of the kind *implement*: a function of one's own takes part in a running lab, or finds something in it.
 
-The answer is run in named stories, asked about hidden cases, and taken for random walks (`kafka_ctl/explore`), each
-time beside the kit's own function. The first call that the two answer differently says what went wrong.
+The answer is run in named stories, asked about hidden cases, and run in random walks (`kafka_ctl/explore`), each time
+beside the kit's own function. The first call that the two answer differently says what went wrong.
 
 The result that a function finds in a lab is compared with the lab itself.
 """
@@ -40,7 +40,7 @@ from kafka_ctl.plugins import plain as typed
 from kafka_ctl.trace import Trace
 
 WALKS, STEPS = 10, 15
-"""Random walks that an answer is taken for, and their commands."""
+"""The number of random walks in which an answer is run, and of their commands."""
 _ends: dict[tuple[str, str], tuple[object, bool]] = {}
 """By exercise and story: how it ends with the kit's own function, and whether that is asked in it."""
 _given: dict[tuple[Callable[..., object], str], Sequence[object]] = {}
@@ -60,7 +60,7 @@ class Implement(FunctionExercise, Generic[*Given, Answer, End]):
     """A function that is plugged in as `what[occasion]`, such as `elections["offline"]`.
 
     `usual` is the kit's own; both are asked through the plug, so that they are treated alike. `cases` are the hidden
-    ones: tuples of arguments. `read` takes the answer to a case for what it means. With `lists`, a tuple among the
+    ones: tuples of arguments. `read` turns the answer to a case into the meant one. With `lists`, a tuple among the
     arguments can be added to a list, and a list to it: a rule does not depend on which of the two types holds the
     brokers. `stories` have titles. `outcome` is what is compared of two labs, and `describe` puts it in words.
     `explain` says what is wrong with an answer to one case, beside the right answer; `why` explains a right function.
@@ -217,7 +217,7 @@ def played(text: str, plugins: Plugins, look: Callable[[Lab], End]) -> End | str
 
 SETTLE = "settle"
 ATTEMPTS, SHORTENING = 60, 5.0
-"""So often, and for so many seconds, a story is tried without one of its commands."""
+"""The most commands that are left out on trial, and the most seconds for it, to shorten a story."""
 
 
 def shortest(text: str, differs: Callable[[str], bool]) -> str:

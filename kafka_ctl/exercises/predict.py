@@ -121,7 +121,7 @@ def _unsuited(answer: object, example: object, parts: tuple[str, ...]) -> str | 
 
 
 def _unsuited_part(answer: object, example: object) -> str | None:
-    """The same for one part; the members of a part that is a pair of another kind each are looked at, too."""
+    """The same for one part; if the part is a tuple of values of several types, each member is checked, too."""
     is_row = isinstance(example, tuple) and len({type(each) for each in example}) == 1
     if is_row and isinstance(answer, int):
         return _no_tuple(answer)

@@ -38,8 +38,8 @@ class Repair(FunctionExercise):
 
     `given` is its source text. With a right answer the exhibit's story goes well, and every record in it, in `ORDINARY`
     and in `stories`, made in the same way, is the one of Kafka without the bug. `why` explains it;
-    only then the ticket is named. Of the calls of a wrong answer the last one is shown for which `telling` is true: it
-    gets what the function was asked, and what it answered.
+    only then the ticket is named. Of a wrong answer, the last call for which `telling` is true is shown:
+    `telling` gets the arguments of the call and its result.
     """
 
     kind: ClassVar[str] = "repair"

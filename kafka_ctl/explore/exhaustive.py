@@ -12,8 +12,8 @@ A state that was reached before with as many choices left is not gone into again
 everything that can make a difference (znodes, sessions, what brokers and controllers know, queues, what is pending, and
 where each task stands), without the time.
 
-Where the time is bounded, all pairs are tried one choice deep, then two choices deep, and so on: when it is over, it is
-known how deep every order was tried.
+Where the time is bounded, all pairs are tried one choice deep, then two choices deep, and so on. At the end of the time
+it is known how deep every order was tried.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def _task_state(task: asyncio.Task) -> str:
 
 
 def _plain(value: object) -> object:
-    """A variable's value: what became of what is awaited; an answer without the number of its record."""
+    """A variable's value: of a future its outcome, of an answer the answer without the number of its record."""
     if isinstance(value, asyncio.Future):
         if not value.done() or value.cancelled():
             return "CANCELLED" if value.cancelled() else "PENDING"
@@ -273,7 +273,7 @@ STARTS = (
     "elect_preferred",
     "reassign '{{\"t-0\":[{other},{controller}]}}'",
 )
-"""The commands that can be given at the same moment; any two of these are."""
+"""The commands that can be given at the same moment: every two of them are tried together."""
 
 
 @dataclass

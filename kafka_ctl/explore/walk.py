@@ -152,7 +152,7 @@ CREATED = re.compile(r"^(?:quiet )?create_topic (\S+)", re.MULTILINE)
 def stories(paths: tuple[str, ...]) -> tuple[Walk, ...]:
     """The stories in these files, and in the `.txt` files of these folders, in the order of their names.
 
-    BadInput for one that cannot be read, with its name, and where there is none.
+    Raises BadInput, with its name, for a file that cannot be read, and if there is no story.
     """
     files = [file for path in map(Path, paths) for file in (sorted(path.glob("**/*.txt")) if path.is_dir() else [path])]
     found = [_story(file) for file in files]

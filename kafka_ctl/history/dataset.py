@@ -183,7 +183,7 @@ def write_dataset(
 
 
 def default_buckets(clusters: int, hours: float) -> int:
-    """Enough for a handful of cores, and few enough that no file is tiny; 64 make questions a fifth slower on 2."""
+    """Enough for a handful of cores, and few enough that no file is tiny; on 2 cores, 64 are a fifth slower."""
     return max(1, min(16, clusters // 5), large_buckets(round(clusters * hours * AN_HOUR)))
 
 

@@ -92,7 +92,7 @@ class Counts:
 
     lines = 0
     empty = 0
-    """Those of them that came in a run and say nothing."""
+    """Those of them that are empty and came in a run."""
     problem: str | None = None
 
 

@@ -60,7 +60,7 @@ COPIES = "records count twice, unless"
 BEGINNING = 100
 """Bytes in which different logs differ, as a line begins with its time in milliseconds."""
 OPENED = 16
-"""Files whose beginnings are looked at side by side: far away, to open one takes longer than all the rest."""
+"""Files whose beginnings are looked at side by side: opening a remote one takes longer than all the rest."""
 
 
 def copies(files: Iterable[LogFile], base: str = "") -> Iterator[str]:

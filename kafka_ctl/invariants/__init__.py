@@ -5,7 +5,7 @@
     of the data         `data.py`: what brokers promise to those who write and read
 
 Each invariant is a class with a sentence that a learner understands. Some are broken by real Kafka: `mechanisms/` has a
-class for each way, with its ticket and what must have happened; a violation to which that has happened is marked.
+class for each way, with its ticket and what must have happened; a violation is marked if that happened to its subject.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class Facts:
         return tp.topic in self.topics_to_be_deleted
 
     def target(self, tp: TopicPartition) -> tuple[int, ...]:
-        """The replicas that are to be in the end."""
+        """The replicas that the partition is to have in the end."""
         assignment = self.assigned(tp)
         return self.requests.get(tp, assignment.target if assignment else ())
 
@@ -136,7 +136,7 @@ class Facts:
     @only("resigned", "already_moved", "epoch_incremented", "ready", "elected")
     def logged(self, record: Record) -> None:
         """Apply a controller's message that it has an epoch, or that it resigned."""
-        if record.action in ("resigned", "already_moved"):  # who finds that another is elected forgets nothing
+        if record.action in ("resigned", "already_moved"):  # one that finds another elected forgets nothing
             self.epochs.pop(record.actor, None)
         elif record.action != "elected" or record.detail:
             self.epochs[record.actor] = record.controller_epoch or 0

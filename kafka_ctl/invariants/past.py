@@ -1,4 +1,4 @@
-"""The records of a run by subject, for the search why an invariant is broken.
+"""The records of a run by subject, to find out why an invariant is broken.
 
 Nothing is indexed before the first question; each then costs no more than the records since the one before.
 """

@@ -4,19 +4,25 @@ A kernel of the site runs this file when it starts (`PYTHONSTARTUP`). Without it
 `write`, of which a `print` has two, and a cell that prints a few hundred lines stops the page for seconds.
 """
 
+from __future__ import annotations
 
-def _send_together() -> None:
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
     from collections.abc import Callable
-    from functools import partial
+
+
+def _send_together() -> Callable[[], None]:
+    """Hold what is printed; returns the function that sends it."""
     from itertools import groupby
+    from math import inf
     from time import monotonic
 
-    from pyodide_kernel.display import LiteDisplayPublisher, LiteStream
-    from pyodide_kernel.interpreter import Interpreter
+    from pyodide_kernel.display import LiteStream
     from pyodide_kernel.kernel import PyodideKernel
 
-    pause, at_once, runs, write = 0.1, 50, PyodideKernel.run, LiteStream.write
-    sent, written, running = 0.0, 0, False
+    pause, runs, write, sent = 0.1, PyodideKernel.run, LiteStream.write, 0.0
+    at_once = inf  # the writes that are still sent at once
     texts: list[tuple[object, str]] = []
 
     def send(*_: object) -> None:
@@ -28,34 +34,43 @@ def _send_together() -> None:
         sent = monotonic()
 
     def hold(stream: object, text: object) -> None:
-        nonlocal written
+        nonlocal at_once
         texts.append((stream, str(text)))
-        written += 1
-        if not running or written <= at_once or monotonic() - sent >= pause:
+        at_once -= 1
+        if at_once >= 0 or monotonic() - sent >= pause:
             send()
 
-    def after(act: Callable[..., object], *given: object, **named: object) -> object:
-        send()
-        return act(*given, **named)
-
     async def run(kernel: object, code: str) -> object:
-        nonlocal running, written
-        running, written = True, 0
+        nonlocal at_once
+        at_once = 50
         try:
             return await runs(kernel, code)
         finally:
-            running = False
+            at_once = inf
             send()
 
     LiteStream.write, LiteStream.flush, PyodideKernel.run = hold, send, run
+    return send
+
+
+def _send_first(send: Callable[[], None]) -> None:
+    """Send what was printed before a picture, and before a question."""
+    from pyodide_kernel.display import LiteDisplayPublisher
+    from pyodide_kernel.interpreter import Interpreter
+
+    def after(act: Callable[..., object]) -> Callable[..., object]:
+        def acting(*given: object, **named: object) -> object:
+            send()
+            return act(*given, **named)
+
+        return acting
+
     for name in ("publish", "clear_output"):
-        act = getattr(LiteDisplayPublisher, name)
-        setattr(LiteDisplayPublisher, name, lambda *given, act=act, **named: after(act, *given, **named))
+        setattr(LiteDisplayPublisher, name, after(getattr(LiteDisplayPublisher, name)))
     for name in ("input", "getpass"):
         asks = getattr(Interpreter, name)
-        asking = asks.setter(lambda shell, ask, asks=asks: asks.fset(shell, partial(after, ask)))
-        setattr(Interpreter, name, asking)
+        setattr(Interpreter, name, asks.setter(lambda shell, ask, asks=asks: asks.fset(shell, after(ask))))
 
 
-_send_together()
-del _send_together
+_send_first(_send_together())
+del TYPE_CHECKING, annotations, _send_first, _send_together

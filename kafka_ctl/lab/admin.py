@@ -59,7 +59,7 @@ class Admin:
         return sorted(await (await self.zk()).read_children(znodes.TopicsZNode.path()))
 
     def check_name(self, topic: str) -> None:
-        """Raise ApiException for what no topic can be called."""
+        """Raise ApiException for a name that no topic can have."""
         topic_names.check_name(topic, self.generation)
 
     async def create_topic(

@@ -101,8 +101,8 @@ def parse_description(path_or_text: str | Path) -> Description:
 
     The JSON has no leaders: there the first replica leads and all are in sync, as in a topic just created.
     Fields not named in `PartitionDescription` are read over.
-    Raises BadInput, naming the line or entry, for text of another kind, for numbers that are none, for what
-    is described twice, for an impossible leader or ISR, and for topics whose partitions are not 0 to n-1.
+    Raises BadInput, naming the line or entry, for text of another kind, for words that are not numbers, for
+    what is described twice, for an impossible leader or ISR, and for topics whose partitions are not 0 to n-1.
     """
     source, text = _read(path_or_text)
     counts: dict[str, int] = {}
@@ -275,7 +275,7 @@ def _illegal(where: str, topic: str) -> BadInput:
 
 
 def _check_topics(source: str, found: dict[TopicPartition, _Entry], counts: dict[str, int]) -> None:
-    """A topic with a header has the partitions 0 to n-1, n being what that says; of others any may be listed."""
+    """A topic with a header has the partitions 0 to PartitionCount - 1; of a topic without one, any may be listed."""
     if not found and not counts:
         raise BadInput(f"{source}: nothing in it; {_EXPECTED} is expected")
     listed = Counter(partition.topic for partition in found)
@@ -356,7 +356,7 @@ def _check_reassignment(tp: TopicPartition, generation: Generation) -> None:
 
 
 def open_cluster(world: World, admin: Admin, description: Description) -> None:
-    """Write what is described and start who is alive; returns when all of them have registered."""
+    """Write the described znodes and start the live brokers; returns when all of these have registered."""
     fate = roles(description, world.generation, world.config)
     world.run(_write(admin, description, world))
     starting = [broker for id, broker in world.brokers.items() if id not in fate.down]
@@ -366,7 +366,7 @@ def open_cluster(world: World, admin: Admin, description: Description) -> None:
         world.expected_brokers.update(broker.id for broker in starting)
         for broker in starting:
             delay = world.boot_delay()
-            broker.start(2 * world.costs.boot if broker.id == controller else delay)  # who registers last is elected
+            broker.start(2 * world.costs.boot if broker.id == controller else delay)  # the last to register is elected
             for tp in fate.lagging.get(broker.id, ()):
                 broker.as_follower.fall_behind(tp)
 

@@ -59,7 +59,7 @@ class Faults(Commands):
     def start(self, broker: int, empty: bool = False) -> None:
         """Start a broker that is down; with `empty`, on disks that have been replaced.
 
-        Then it has no record any more, and no `meta.properties`: a generated id is gone, too.
+        On new disks it has no records and no `meta.properties`: a generated id is gone, too.
         """
         process = self._broker(broker, "start", running=False)
         self._needs_zookeeper("start")
@@ -76,7 +76,7 @@ class Faults(Commands):
     def bounce(self, broker: int, seconds: float = 0.0) -> None:
         """Restart so fast that the controller may see the broker only gone and back again.
 
-        The new process speaks to ZooKeeper `seconds` after the old one's session was closed: a JVM takes some.
+        The new process speaks to ZooKeeper `seconds` after the old one's session was closed: a JVM needs some to start.
         """
         process, wait = self._broker(broker, "bounce", running=True), validate.seconds("a start", seconds)
         detail = details.write(seconds=f"{wait:g}") if wait else None
@@ -192,9 +192,9 @@ class Faults(Commands):
 
     @command
     def slow(self, broker: int, seconds: float) -> None:
-        """Let everything that a follower fetches take so much longer, until `heal`, or with 0 no longer.
+        """Delay every fetch of a follower by so many seconds until `heal`; 0 ends the delay.
 
-        When that is longer than `replica.lag.time.max.ms` it leaves the ISRs, catches up, and leaves them again.
+        A delay above `replica.lag.time.max.ms` makes the follower leave the ISRs, catch up, and leave them again.
         """
         process, wait = self._broker(broker, "slow", running=True), validate.seconds("a delay", seconds)
         self._fault("slow", broker, lambda: process.as_follower.set_fetch_delay(wait), detail=details.delay(wait))

@@ -155,7 +155,7 @@ def _meters(own: Sequence[Record], now_ms: float, generation: Generation) -> dic
 def timer(times: Sequence[float]) -> Timer:
     """The figures of some times, none of which may be missing."""
     ordered = sorted(times)
-    mean = math.fsum(ordered) / len(ordered)  # `sum` adds floats otherwise from Python 3.12 on
+    mean = math.fsum(ordered) / len(ordered)  # `sum` adds floats differently from Python 3.12 on
     return Timer(len(ordered), mean, ordered[(99 * len(ordered) - 1) // 100], ordered[-1])
 
 

@@ -539,7 +539,7 @@ def replayed(lab: L, commands: Sequence[Command]) -> L:
 
 
 def take_over(lab: L, other: L) -> None:
-    """Let a lab be the other one, which was opened as this one, from here on; its run up to now ends.
+    """Replace the run of a lab, from here on, by that of another lab that was opened in the same way; the old run ends.
 
     Ctrl-C finds the lab with one of the two runs, never between them.
     """

@@ -171,7 +171,7 @@ def split_words(line: str) -> list[str]:
     """
     words: list[str] = []
     parts: list[str] | None = None
-    """Of the word that is read; None between two."""
+    """The parts of the word that is being read; None between two words."""
     place = 0
     while place < len(line):
         found = PART.match(line, place)
@@ -194,7 +194,7 @@ PART = re.compile(
 )
 """The parts of a line."""
 ESCAPED = re.compile(r"""\\(["\\])""")
-"""The characters that a backslash takes the meaning from between double quotes."""
+"""The characters whose special meaning a backslash removes between double quotes."""
 
 
 def json_or_text(text: str) -> object:

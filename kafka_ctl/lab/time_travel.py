@@ -6,7 +6,7 @@ understands:
     settle
     until 812        the settle before ended here, just after record 812
 
-What is stopped goes on with whatever is asked next. A stop is between two callbacks: the records that one callback
+The stopped work goes on with the next command. A stop is between two callbacks: the records that one callback
 writes belong together. Where callbacks that leave no record came before the stop, a second number says how many have
 run altogether. Only virtual time can be travelled.
 

@@ -1,7 +1,7 @@
 """Valid names of topics, and the topics that are Kafka's own.
 
 One check serves the tool and the broker: `kafka-topics` calls it before it writes to ZooKeeper, and a broker asked
-to create a topic (0.10.1 and later, KIP-4) calls the same method. A name that was written past it, by hand or by two
+to create a topic (0.10.1 and later, KIP-4) calls the same method. A name written without it, by hand or by two
 tools at once, is not checked again. Names that differ in `.` and `_` only would have the same name in metrics: the tool
 warns of both characters, and a second such topic is refused.
 
@@ -29,7 +29,7 @@ RULES = {name: dict(line.split(" ", 1) for line in lines) for name, *lines in bl
 
 
 def check_name(topic: str, generation: Generation) -> None:
-    """ApiException (INVALID_TOPIC_EXCEPTION) with Kafka's text for what no topic can be called.
+    """Raise ApiException (INVALID_TOPIC_EXCEPTION), with Kafka's text, for a name that no topic can have.
 
     A character that cannot be printed is written as an escape, where Kafka writes it as it is.
     """

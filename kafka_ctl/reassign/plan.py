@@ -37,7 +37,7 @@ class Plan(NamedTuple):
 
 
 def read_plan(text: str, generation: Generation, check: bool = False) -> Plan:
-    """The plan in a file; BadInput with Kafka's words for no plan, and, when asked to check, for one that cannot be."""
+    """The plan in a file. Raises BadInput in Kafka's words if it is no plan or, with `check`, an impossible one."""
     listed: list[tuple[TopicPartition, tuple[int, ...]]] = []
     log_dirs: dict[Replica, str] = {}
     for entry in _entries(text, "partitions", generation):
@@ -59,7 +59,7 @@ def read_plan(text: str, generation: Generation, check: bool = False) -> Plan:
 
 
 def check_plan(listed: Sequence[tuple[TopicPartition, Sequence[int]]], generation: Generation) -> None:
-    """BadInput with the tool's words for a plan that says nothing, or something twice."""
+    """Raise BadInput, in the tool's words, for a plan that is empty or names something twice."""
     if not listed:
         raise BadInput("Partition reassignment data file is empty")
     if generation.tool.refuses_empty_replicas and not all(replicas for _, replicas in listed):
@@ -134,8 +134,8 @@ def propose(
 def throttled(topic: str, existing: Assignment, plan: Assignment) -> tuple[str, str]:
     """The throttled replicas of a topic, as its configuration has them: leaders', followers'.
 
-    Throttled as leaders are all replicas that a partition has before it gains one, for any of them may lead; as
-    followers those that it gains. The form is `partition:broker,partition:broker`.
+    All replicas that a partition has before it gains one are throttled as leaders, for any of them may lead; those
+    that it gains are throttled as followers. The form is `partition:broker,partition:broker`.
     """
     leaders, followers = [], []
     for tp, before in existing.items():

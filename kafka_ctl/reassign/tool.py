@@ -1,8 +1,8 @@
 """The reassignment tool: its acts in ZooKeeper, its requests to brokers, and its output in each generation's words.
 
-The tools of 0.10 to 2.4 write `/admin/reassign_partitions` and read ZooKeeper; to list and to cancel came with
-Kafka 2.4 (KIP-455), in its API at first and in the tool with 2.6, whose words are used here.
-A copy that shall lie in a certain log directory is asked for at its broker (KIP-113).
+The tools of 0.10 to 2.4 write `/admin/reassign_partitions` and read ZooKeeper; listing and cancelling came with
+the API of Kafka 2.4 (KIP-455), and with the tool of 2.6, whose words are used here.
+The tool asks a broker to place its copy in a certain log directory (KIP-113).
 Kafka 2.0.1: admin/ReassignPartitionsCommand.scala, ReassignPartitionsCommand
 """
 

@@ -22,7 +22,7 @@ from kafka_ctl.views.scene import shorten
 from kafka_ctl.views.steps import sameness
 
 BEFORE_ELECTED = ("Startup", "Reelect", "RegisterBrokerAndReelect")
-"""Events that a broker handles which is not the controller yet."""
+"""Events that a broker handles before it is the controller."""
 LONGEST = 60
 """The most characters of a name from outside in a sentence."""
 
@@ -89,7 +89,7 @@ CHANGES = {
 }
 """ZooKeeper's names of what a watch reports, in words."""
 READS = {"get": "reads", "exists": "looks whether there is", "children": "reads the children of"}
-"""The acts on znodes that stay as they are."""
+"""The reads of znodes, which change nothing."""
 SESSION = ("connect", "disconnected", "reconnected", "expired", "closed")
 """The end of a session, and the state of its connection."""
 

@@ -51,7 +51,7 @@ def _wasi() -> Engine:
             self._session = self._create_session()
 
     held = [Cached()]
-    atexit.register(held.clear)  # or else it complains while the interpreter goes down
+    atexit.register(held.clear)  # or else it complains while the interpreter shuts down
     return lambda source: held[0].render(source).decode()
 
 

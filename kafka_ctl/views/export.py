@@ -91,7 +91,7 @@ def _drawn(program: str, pictures: list[str], stopped: Event) -> list[bytes]:
 
 
 def _shot(page: Page, chromium: CDPSession, is_fast: bool) -> bytes:
-    """The page as PNG. Compressing well, as Playwright does always, is a quarter of the time of a GIF."""
+    """The page as PNG. Compressing well, as Playwright always does, takes a quarter of the time of a GIF."""
     from playwright.sync_api import Error
 
     shot = {"format": "png", "optimizeForSpeed": is_fast}

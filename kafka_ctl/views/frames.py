@@ -42,7 +42,7 @@ def views_of(view: object) -> tuple[str, ...]:
 def check_film(
     kind: type, start: object, limit: object, is_relevant: object, options: Mapping[str, object], more: Sequence[str]
 ) -> None:
-    """The options of `film`; those that are left are the view's own, and the caller has `more`."""
+    """Check the options of `film`: `options` are those of the view, and `more` are names that the caller takes."""
     _integer("limit", limit, 1, "a number of frames")
     if start is not None:
         _integer("start", start, 0, "the number of a record")
@@ -58,7 +58,7 @@ def check_film(
 
 
 def check_player(options: Mapping[str, object]) -> None:
-    """The options of a player beside those of its films."""
+    """Check the options of a player, without those of its films."""
     for name, value in options.items():
         match name:
             case "index":
@@ -268,8 +268,8 @@ def film(
     """The film of these records in one view.
 
     `start` is the seq from which frames are made (earlier records only set the scene); `is_relevant` picks the
-    records that make a frame, the view's own choice by default; `limit` bounds the number of frames. `more` are the
-    options that the caller has beside these.
+    records that make a frame, the view's own choice by default; `limit` bounds the number of frames. `more` are
+    the options that the caller has besides these.
     Raises UnknownName for a view that does not exist, BadInput for an empty trace.
     """
     kind = view_class(view)
@@ -358,7 +358,7 @@ def interpolate_positions(made: Sequence[Frame]) -> None:
 
 
 def relevant_to(views: Sequence[str]) -> Callable[[Record], bool]:
-    """Wanted by any of these views: what makes them keep step with one another."""
+    """A test for the records that any of these views draws, so that the views keep step with one another."""
     classes = [view_class(view) for view in views]
     return lambda record: any(view.is_relevant(record) for view in classes)
 

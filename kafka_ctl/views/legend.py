@@ -21,7 +21,7 @@ REPLICAS, MARKS, ZOOKEEPER, SPACE_TIME, TIMELINE, MACHINE = (
     tuple(map(_entry, lines)) for _, *lines in blocks(__package__, "legend.txt")
 )
 UNCOUNTED = ("preferred", "sent")
-"""Marks that a picture does not have that counts replicas."""
+"""Marks that are not in a picture of counted replicas."""
 COUNTED = (*REPLICAS, *(mark for mark in MARKS if mark.styles.split()[0] not in UNCOUNTED))
 
 

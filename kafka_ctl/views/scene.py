@@ -90,7 +90,7 @@ class Part:
     line: str = ""
     """The path of an edge, for what travels along it."""
     pinned: bool = False
-    """Stays when the camera moves."""
+    """True if the part stays when the camera moves."""
 
 
 class Row(NamedTuple):

@@ -36,7 +36,7 @@ class PartitionDifference(NamedTuple):
     metadata: dict[int, Led | None]
     """Brokers whose metadata cache differs."""
     odd: dict[int, str]
-    """Replicas of which ZooKeeper itself says two things that do not go together."""
+    """Replicas about which two facts in ZooKeeper itself contradict each other."""
     has_controller: bool
     """True if a controller acts."""
 
@@ -104,7 +104,7 @@ class Differences:
         return Counter(n for one in found for n in one.contexts), Counter(n for one in found for n in one.metadata)
 
     def text(self, most: int = 2) -> str:
-        """All of it in words; of partitions that differ in the same way so many ways, the rest counted."""
+        """All differences in words: `most` kinds at most, each with its partitions; other partitions are counted."""
         ways: dict[str, list[str]] = {}
         for key in sorted(self.partitions):
             ways.setdefault(self._by_partition[key], []).append(f"{key[0]}-{key[1]}")

@@ -220,7 +220,7 @@ class Supergraph:
         """Make room for what appears in these records: the next ones of the trace, or those of another run."""
         for record in records:
             if record.action != "cached" and not (self.sizes_only and _names_all(record)):
-                self.now.apply(record)  # of metadata there is much, and nothing is drawn because of it
+                self.now.apply(record)  # there is much metadata, and nothing is drawn because of it
             self._see(record)
         self.brokers.update(dict.fromkeys(self.now.brokers))
         for key, seen in self.now.partitions.items():

@@ -202,7 +202,7 @@ class ZooKeeperView(View):
 
 
 def curve(start: Point, end: Point) -> str:
-    """A line from a point to another that leaves and arrives level."""
+    """A line from a point to another whose two ends are horizontal."""
     (x0, y0), (x1, y1) = start, end
     bend = (x1 - x0) / 2
     return f"M{x0:.1f},{y0:.1f}C{x0 + bend:.1f},{y0:.1f} {x1 - bend:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"

@@ -141,7 +141,7 @@ def _kind(service: Service, number: int) -> int:
 
 
 def _check_broker(service: Service, name: str, alternative: str = ",") -> None:
-    """Settings of a broker are asked of itself."""
+    """Refuse a request for the settings of another broker."""
     if not NUMBER.fullmatch(name):
         _refuse(f"Broker id must be an integer, but it is: {name}")
     if int(name) != service.broker.id:
@@ -299,7 +299,7 @@ async def _place(service: Service, kind: int, name: str) -> tuple[str, str]:
 
 
 def _not_dynamic(service: Service, wanted: Mapping[str, str], of_one: bool) -> str | None:
-    """The reason why a running broker cannot take these; keys that no release knows it keeps.
+    """The reason why a running broker cannot take these settings; it keeps keys that no release knows.
 
     Kafka 2.4.1: server/DynamicBrokerConfig.scala, validateConfigs
     """

@@ -268,7 +268,7 @@ async def list_reassignments(service: Service, version: int, request: Message) -
 
 
 def _error_fields(error: ApiError | None) -> Message:
-    """An error as it is sent; of a timeout without a text, as clients have their own.
+    """An error as it is sent; a timeout is sent without a text, as clients have their own.
 
     Kafka 2.4.1: server/DelayedElectLeader.scala, onComplete
     """

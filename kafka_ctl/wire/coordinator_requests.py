@@ -137,7 +137,7 @@ async def sync_group(service: Service, version: int, request: Message) -> Messag
 
 @_refusable
 async def heartbeat(service: Service, version: int, request: Message) -> Message:
-    """A member says that it is there."""
+    """Handle the heartbeat of a member."""
     _check_group(service, request)
     member = request["group_id"], request["member_id"], request["generation_id"]
     compares = service.broker.generation.requests.checks_heartbeats_first
@@ -167,7 +167,7 @@ async def list_groups(service: Service, version: int, request: Message) -> Messa
 
 
 async def describe_groups(service: Service, version: int, request: Message) -> Message:
-    """State and members of groups; one that there is not is dead."""
+    """State and members of groups; the state of an unknown group is Dead."""
     error, groups = _refusal(lambda: _check_coordinator(service)), service.shared.groups.groups
     none = {"error_code": number_of(error), "group_state": "", "members": []}
     waiting = SYNCING if service.broker.generation.requests.completes_rebalances else WAITING
@@ -218,7 +218,7 @@ async def delete_groups(service: Service, version: int, request: Message) -> Mes
 
 
 async def offset_commit(service: Service, version: int, request: Message) -> Message:
-    """Remember how far a group has come."""
+    """Commit the offsets of a group."""
     group, member = request["group_id"], request.get("member_id", "")
     generation = request.get("generation_id_or_member_epoch", -1)
     checks, instance = service.broker.generation.requests.checks_members_first, request.get("group_instance_id")
@@ -284,7 +284,7 @@ async def offset_fetch(service: Service, version: int, request: Message) -> Mess
 
 @_refusable
 async def offset_delete(service: Service, version: int, request: Message) -> Message:
-    """Forget how far a group has come in some partitions."""
+    """Delete the committed offsets of a group in some partitions."""
     _check_coordinator(service)
     asked = [tp for tp, _ in parts_of(request["topics"])]
     known = [tp for tp in asked if tp in service.broker.metadata]

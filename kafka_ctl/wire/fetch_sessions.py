@@ -1,7 +1,7 @@
 """Fetch sessions: a reader names its partitions once, and from then on only what changes; so does the answer (KIP-227).
 
-A full request (epoch 0) asks for a session, one with epoch -1 for none. In an incremental request stand the partitions
-that are new or have moved on, and those to be forgotten; the answer has those with records, another high watermark, or
+A full request (epoch 0) asks for a session, one with epoch -1 for none. An incremental request has the partitions that
+are new or have moved on, and those to be forgotten; the answer has those with records, another high watermark, or
 an error. Each request has the next epoch, so that one that is lost or repeated is noticed.
 
 Kafka 2.0.1: server/FetchSession.scala, FetchManager, FetchSessionCache, FetchSession, CachedPartition

@@ -1,8 +1,8 @@
 """Fetch over the wire, and where logs and leader epochs begin and end.
 
 Separate from `attach.py` because that one only says which request has which handler.
-A follower reads to the end of the log, a consumer to the high watermark, one that reads committed records only to the
-last stable offset. A fetch that cannot be answered at once waits in the broker's purgatory. A consumer of 2.4 that
+A follower reads to the end of the log, a consumer to the high watermark, and a `read_committed` consumer to the last
+stable offset. A fetch that cannot be answered at once waits in the broker's purgatory. A consumer of 2.4 that
 hears of a new leader asks where the epoch ends that it last read in; if that is before its own position, the log was
 truncated (KIP-320).
 

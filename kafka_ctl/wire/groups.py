@@ -207,8 +207,8 @@ class Groups:
     ) -> tuple[Joined, str]:
         """Join, and return when all have: the generation, and the member's id.
 
-        With `names_first`, who has no id is given one and is to join with that (MEMBER_ID_REQUIRED), except a static
-        member. A member that joins again with what it said before gets the present generation: while assignments are
+        With `names_first`, a consumer without an id gets one to join with (MEMBER_ID_REQUIRED), except a static
+        member. A member that joins again with the same protocols gets the present generation: while assignments are
         waited for, and, if it does not lead, while the group is stable. `checks_first_member` is KAFKA-6005.
         Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, doJoinGroup; 2.4.1: also doUnknownJoinGroup
         """

@@ -5,8 +5,8 @@ Brokers of others, in a cluster that a lab has joined (`Lab(join=True, wire=True
 registered themselves; they get the four requests between controller and brokers, and the markers of transactions.
 
 A connection belongs to a thread of the sender, as in Kafka: its controller, or its coordinator of transactions, has one
-to each broker and sends a request when the one before has been answered. A marker waits for every replica in sync; what
-the controller tells the same broker meanwhile may be that one of them is dead. The records of the trace travel beside
+to each broker and sends a request when the one before has been answered. A marker waits for every replica in sync;
+meanwhile the controller may notify the same broker that one of them is dead. The records of the trace travel beside
 the request, by the number that it has in common with the response.
 Kafka 2.0.1: controller/ControllerChannelManager.scala, RequestSendThread;
 coordinator/transaction/TransactionMarkerChannelManager.scala, TxnMarkerSenderThread
@@ -118,8 +118,8 @@ class WireNetwork(Network):
             del self.shared.answered[number]
 
     def _recorded(self, number: int, target: int, name: str, response: Response) -> int:
-        """The `seq` of the record of an answer: our own brokers have made one, of what others answer we do; -1 of a
-        marker, whose append is recorded."""
+        """The `seq` of the record of an answer. Our own brokers have made one; for answers of others we make it. -1 for
+        a marker, whose append is recorded."""
         if target in self.brokers or name == "WriteTxnMarkers":
             return self.shared.answered[number]
         error, cause = response.error, CAUSE.get()

@@ -127,7 +127,7 @@ def received(generation: Generation, data: bytes, from_client: bool = True) -> B
 
 
 def _check_number(codec: str, records: int) -> None:
-    """However small it is, what is compressed may have any number of records, or say so."""
+    """Refuse too many compressed records: a small batch may have any number of them, or claim so."""
     if codec != "none" and records > batches.MOST_RECORDS:
         raise TooLarge(f"{records} records in a batch; {batches.MOST_RECORDS} are kept at most")
 

@@ -170,7 +170,7 @@ def _without_none(kind: object) -> tuple[object, bool]:
 # Errors
 
 RENAMED = {"NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER", "INVALID_TOPIC": "INVALID_TOPIC_EXCEPTION"}
-"""Names that Kafka has changed since, numbers that it has not."""
+"""Names that Kafka has changed since; their numbers are the same."""
 
 
 class Refusal(Exception):

@@ -1,7 +1,7 @@
 """The answer of a broker to one request that came over the wire.
 
 A request that cannot be understood ends its connection, as in Kafka; `RefusedFrame` says why, and the trace repeats it.
-One exception: who asks for the versions in a version that we do not know gets that error, in version 0.
+One exception: a client that sends ApiVersions in a version that we do not know gets an error, in version 0.
 Kafka 2.0.1: common/requests/RequestContext.java, parseRequest; network/SocketServer.scala, processCompletedReceives
 """
 
@@ -78,7 +78,7 @@ class Administrator(Protocol):
     """The changes of topics that brokers make on request."""
 
     def check_name(self, topic: str) -> None:
-        """Raise ApiException for what no topic can be called."""
+        """Raise ApiException for a name that no topic can have."""
 
     async def create_topic(
         self,

@@ -74,7 +74,7 @@ def announced(generation: Generation) -> dict[str, tuple[int, int]]:
 
 
 KNOWS_STORAGE_ERROR = {"Produce": 4, "Fetch": 6}
-"""The versions from which on a client is sent the error of a failed log directory; before, that it asks no leader."""
+"""The versions from which on a client is sent the error of a failed log directory, and not `NOT_LEADER`."""
 
 
 def known_to(name: str, version: int, error: str | None) -> str | None:

@@ -88,7 +88,7 @@ class ZooKeeperClient:
         return answer.error != "NONODE" and answer.checked().error is None
 
     def forget_node(self, path: str) -> bool:
-        """End to listen to a znode; True if there was a handler."""
+        """Stop listening to a znode; True if there was a handler."""
         return self._nodes.pop(path, None) is not None
 
     def forget_children(self, path: str) -> None:

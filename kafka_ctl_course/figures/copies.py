@@ -29,7 +29,7 @@ class Moment(NamedTuple):
 
     @property
     def agree(self) -> bool:
-        """True if all who hold a copy hold the same."""
+        """True if all copies are equal."""
         return len({copy for copy in self.copies.values() if copy is not None}) <= 1
 
 

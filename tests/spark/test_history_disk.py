@@ -230,7 +230,7 @@ def test_a_manifest_with_values_of_other_types(dataset: Path, tmp_path: Path, na
     manifest = json.loads((dataset / "_manifest.json").read_text())
     (dataset / "_manifest.json").write_text(json.dumps(manifest | {name: value}))
     for read in (lambda: load_arrow(dataset), lambda: grow(None, dataset, 2, out=tmp_path / "grown")):
-        with pytest.raises(BadInput, match=rf"_manifest\.json is damaged: no {name} of the right type"):
+        with pytest.raises(BadInput, match=rf"is damaged: no {name} of"):
             read()
     assert not (tmp_path / "grown").exists()
 

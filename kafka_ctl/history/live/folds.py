@@ -31,7 +31,7 @@ class Aggregator:
         self.state: State = {} if state is None else state
 
     def concerns(self, r: Record) -> bool:
-        """True if this fold reads the record; a state that is set has a leader where a watch has found it so."""
+        """True if this fold reads the record: it does not read a state that was set without a leader in the record."""
         return r.kind in self.kinds and r.error is None and (r.action != SET or r.leader is not None)
 
     def add(self, r: Record) -> Iterator[Row]:

@@ -61,7 +61,7 @@ class NoBrokerEpochs(Mechanism):
         tp = about.partition
         if tp is None:
             return about.topic is not None and self._lost_disk(about.topic)
-        if invariant == "I23":  # who could lead counts as leaving
+        if invariant == "I23":  # the brokers that could lead count as leaving
             return bool(about.brokers) and all(map(self._taken_for_leaving, about.brokers))
         if invariant == "I14":
             return self._not_sent(tp, about.broker or 0)

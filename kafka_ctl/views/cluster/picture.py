@@ -86,7 +86,7 @@ class Layout:
         self.width, self.height = self.columns * self.cell, HEAD + self.rows * self.pitch + 3
 
     def _columns(self, most: int) -> int:
-        """As few as make a broker no list without end, and no more than let all brokers stand side by side."""
+        """The columns of a broker: more for many replicas, and fewer for many brokers, which are side by side."""
         if self.counted or most <= 6:
             return 1
         wanted, least = (2, 1) if most <= 16 else (3, 2) if most <= 40 else (4, 2)
@@ -385,7 +385,7 @@ class ClusterView(View):
         return looks
 
     def _counts(self, model: ClusterModel, records: Sequence[Record], looks: Looks) -> dict[tuple[int, str], str]:
-        """Count the replicas of each broker; how each of them stands is the answer."""
+        """Count the replicas of each broker. Returns the state of each replica."""
         changed = self.differences.compared | _partitions_of(records)
         for key in model.partitions:
             if key in changed or key not in self._stands:

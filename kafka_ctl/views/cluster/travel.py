@@ -48,9 +48,9 @@ def session(broker: Box, number: int) -> Part:
 
 
 def route(scene: Scene, source: str, target: str) -> str:
-    """The way from a part to another, along rails and lanes; "" for an end that is not drawn, and then a short one.
+    """The way from a part to another, along rails and lanes; shorter if an end is "", which is not drawn.
 
-    Empty where a part is missing, or both.
+    Empty if both ends are "", or if a part is missing.
     """
     known = [end for end in (source, target) if end]
     if not known or any(end not in scene.parts for end in known):
@@ -206,7 +206,7 @@ class Waits:
         """The record that caused the writing of records: an answer to their producer has that cause."""
 
     def at(self, seq: int) -> Iterator[Wait]:
-        """The requests that wait after the record `seq`, those of them that wait long."""
+        """The long waits of requests that are open after the record `seq`."""
         for record in self.records[self.read :]:
             if record.kind in TAKEN:
                 self._take(record)

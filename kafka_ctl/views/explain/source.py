@@ -1,8 +1,8 @@
 """The source of a decision: a function of this package with the lines that ran when a record was made.
 
 To find these lines, the lab's story is replayed and traced. A run on virtual time repeats exactly, so watching the
-replay is as good as having watched the first, and costs nothing until a reader asks. Of a loop that is not over, only
-the lines of the present pass count; what was done for another partition before is no part of the answer.
+replay is as good as having watched the first, and costs nothing until a reader asks. In a loop that has not ended,
+only the lines of the present pass count; earlier passes, for other partitions, are no part of the answer.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Call(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The calls behind one record: those under way, the innermost first, and those they had made and had back."""
+    """The calls behind one record: those under way, the innermost first, and their calls that had returned."""
 
     stack: tuple[Call, ...]
     done: dict[CodeType, Call]
@@ -215,7 +215,7 @@ def lines_of(lab: Replayable) -> Lines | None:
 
 
 def again(lab: Replayable, seqs: Iterable[int], functions: Iterable[Function] = ()) -> dict[int, Run]:
-    """The calls behind these records of a lab; records that do not come about again are left out.
+    """The calls behind these records of a lab; records that the replay does not make are left out.
 
     The story is replayed twice: to see which functions it is about, and to follow these line by line.
     """
@@ -236,7 +236,7 @@ def _replay(lab: Replayable, wanted: frozenset[int], watch: Watch) -> Recorder |
     try:
         replay = lab.fork(at=max(wanted))
     except KafkaCtlError:
-        return None  # what was done past the lab's commands is in no story
+        return None  # no story has an action that bypassed the lab's commands
     finally:
         sys.settrace(before)
     replay.close()

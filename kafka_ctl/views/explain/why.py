@@ -132,8 +132,8 @@ def why(
 ) -> Why:
     """The explanation of the record `seq` of this trace. Raises BadInput if there is no such record.
 
-    `lines` finds out which lines ran, see `lines_of` in `views/explain/source.py`; without it, and of what
-    happened after the record `most`, none is marked but an election's.
+    `lines` finds out which lines ran, see `lines_of` in `views/explain/source.py`. Without it, and
+    for records after `most`, only the lines of an election are marked.
     """
     number = whole(seq)
     if number is None or not 0 <= number < len(trace):

@@ -71,7 +71,7 @@ def _counted(states: Iterable[str]) -> str:
 NAME, SLOT, GAP, ROW, HEAD, WORDS = 128.0, 130.0, 4.0, 62.0, 30.0, 66
 """Pixels of a controller's name, a place in the queue, between places, of a row, and above; characters of a line."""
 PLACES = 3
-"""The place of work and the first waiting places; how many more events wait is said."""
+"""The place of work and the first waiting places; a text has the number of other waiting events."""
 LINE = 33.0
 """Pixels of a line of the context, below the queues."""
 

@@ -2,8 +2,8 @@
 
 The whole diagram is drawn once. A band marks the step shown, a veil covers what is still to come (not before the first
 step: then there is nothing else to see), and the picture scrolls with them. Each step stands in words at the right.
-Between two steps there is the more room the more time passes, by its logarithm, and a long pause says how long it is:
-the time axis is `gap`.
+The room between two steps grows with the logarithm of the time between them (`gap`), and a long pause shows its
+length.
 """
 
 from __future__ import annotations

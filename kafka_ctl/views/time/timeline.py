@@ -2,8 +2,8 @@
 
 Separate from `frames.py` because a view is loaded when it is asked for.
 Drawn once from all records; a line marks the present, a veil covers what is still to come. The time axis is that of
-space and time: between two changes there is the more room the more time passes, by its logarithm, so that what takes
-milliseconds is seen beside what takes hours. Below the axis stands how long the long intervals are.
+space and time: the room between two changes grows with the logarithm of the time between them, so that milliseconds and
+hours are both visible. Below the axis are the lengths of the long intervals.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MARGIN = 0.03
 """The room after the last record, as a share of the whole: it shows the last leader."""
 
 NARROW = 3.0
-"""Of an interval of any length, before all of them are scaled to the width: pixels added to `gap`."""
+"""Pixels added to `gap` for an interval of any length, before all of them are scaled to the width."""
 APART = 62.0
 """Pixels between two labelled ticks, at least."""
 SCALE = "Logarithmic between two changes: each power of ten of the time from 10 ms on has the same length"

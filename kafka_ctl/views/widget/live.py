@@ -399,7 +399,7 @@ class Live(Widget):
                 _join(view, more)
         now = self._now(reply)
         self.now.clear()
-        self.now.update(now)  # no second message: who opens the page anew gets it with the state
+        self.now.update(now)  # no second message: a page that is opened again gets it with the state
         message = {"do": "grow", "from": before, "frames": frames, "views": views}
         self.send({**message, "redrawn": redrawn, "now": now})
 

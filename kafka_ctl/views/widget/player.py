@@ -92,7 +92,7 @@ class Player(Widget):
         self.on_msg(lambda _, asked, buffers: self.receive(asked))
 
     def receive(self, content: object) -> None:
-        """Answer the browser: `{"do": "why", "frame": 3}`, of two runs with `"side": 1`; no other message is."""
+        """Answer the browser: `{"do": "why", "frame": 3}`, of two runs with `"side": 1`; ignore others."""
         try:
             asked = read_message(content)
             if asked["do"] != "why" or not self.runs:

@@ -31,7 +31,7 @@ TOGETHER = 1000.0
 """Milliseconds by which a step of one run may be later than the same step of the other and still be taken with it."""
 PARTED = "First difference."
 OPTIONS = ("index", "speed", "loop", "theme")
-"""Of a player, what can be given."""
+"""The options of a player that may be given."""
 
 Pair = tuple[Step | None, Step | None]
 
@@ -192,7 +192,7 @@ def _frames(builders: Sequence[frames.FilmBuilder], pairs: Sequence[Pair]) -> in
 
 
 def _beside_looks(picture: frames.Picture) -> tuple[frozenset[frames.Token], str]:
-    """The parts of a picture beside the looks: movers, in any order, and the differences.
+    """The parts of a picture besides the looks: movers, in any order, and the differences.
 
     Where a pill stands to leave another one readable depends on the order of both, which is no difference.
     """

@@ -67,7 +67,7 @@ class MemoryStore(Store):
         self.cut: dict[str, tuple[bool, bool]] = {}
         """Actors that cannot reach the server, or that it cannot reach: whether they can send, and receive."""
         self.slow: dict[tuple[str, str], float] = {}
-        """By actor and way: how much longer messages take, in seconds; 0 afterwards, for they never overtake."""
+        """By actor and direction: the extra seconds of a message; 0 after the fault, so that none overtakes another."""
         self._changed = asyncio.Event()
         self._next_session = 0x1000
         self.data_watches: dict[str, dict[int, None]] = {}

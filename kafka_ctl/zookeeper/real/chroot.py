@@ -1,4 +1,4 @@
-"""The chroot of a lab: one lab at a time, and only where nothing is but what labs have made.
+"""The chroot of a lab: one lab at a time, and only if labs have made everything that is there.
 
 The lab that creates the lock has the chroot:
 
@@ -93,7 +93,7 @@ class LabStore(RemoteStore):
         return self.servers + self.chroot
 
     async def connect(self, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> RemoteSession:
-        """A session that does not outlive the lock: who has one has the chroot."""
+        """A session that does not outlive the lock: a lab with a session has the chroot."""
         session = await super().connect(actor, min(timeout, self.session_seconds), watcher, listener)
         try:
             await self._make_sure_of_lock()
@@ -246,7 +246,7 @@ class LabStore(RemoteStore):
     # The end
 
     async def _remove(self) -> None:
-        """Remove what this lab made, unless brokers of others have come to live with it."""
+        """Remove what this lab made, unless brokers that are not the lab's are registered there now."""
         tools = self.tools
         if not self.lock.taken or self.lost or tools is None:
             return

@@ -327,7 +327,7 @@ class RemoteSession(Session):
             self._leave()
             self._blocking(self.connection.shut)
         if not first:
-            # One turn later: who is about to learn of the loss must not learn of the return first.
+            # One turn later: a task that has yet to learn of the loss must not learn of the return first.
             self._loop.call_soon(self.inbox.put, partial(self._call, state, cause))
 
     def _call(self, state: str, cause: int | None) -> None:
