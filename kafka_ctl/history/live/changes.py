@@ -112,9 +112,10 @@ def keep(changes: DataFrame, out: str | os.PathLike[str], once: bool = False) ->
     noted = {"columns": changes.columns}
     with naming(folder, "cannot be written"):
         place = DatasetFolder(folder)
-        if (known := place.has(NOTE)) and place.read_json(NOTE) != noted:
+        if not (known := place.has(NOTE)):
+            place.write_json(noted, NOTE)
+        elif place.read_json(NOTE) != noted:
             raise BadInput(f"{folder} holds the answer to another question; give each answer a folder of its own")
-        place.write_json(noted, NOTE)
     writer = changes.writeStream.format("parquet").outputMode("append").queryName(place.path)
     writer = writer.option("path", place.path).option("checkpointLocation", f"{place.path}/_checkpoint")
     try:
