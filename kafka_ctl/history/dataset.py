@@ -33,7 +33,7 @@ from kafka_ctl.history.layout import (
 )
 from kafka_ctl.history.limits import MOST, check_whole
 from kafka_ctl.history.schema import to_arrow
-from kafka_ctl.history.session import in_tasks
+from kafka_ctl.history.session import check_session, in_tasks
 from kafka_ctl.history.workload import Workload, check_hours, simulate
 
 if TYPE_CHECKING:
@@ -142,6 +142,8 @@ def generate(
     """
     job = job_of(clusters, hours, seed, generation, workload, buckets)
     check_whole("processes", processes, 1)
+    if spark is not None:
+        check_session(spark, "generate(kafka_ctl.history.spark(), ...), or None to work without Spark")
     return write_dataset(spark, DatasetFolder(out), job, overwrite, resume, progress, processes)
 
 

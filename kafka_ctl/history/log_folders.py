@@ -16,6 +16,7 @@ import pyarrow.fs as pafs
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.history.files import filesystem, naming, path_of, printable, reason
+from kafka_ctl.history.schema import check_trace
 from kafka_ctl.history.unpacking import NAMES
 from kafka_ctl.kafka_log.write import kafka_log
 from kafka_ctl.trace.record import Recorder
@@ -196,6 +197,7 @@ def write_logs(trace: Recorder, folder: str | os.PathLike[str], packed: bool = T
     where the disk is full.
     Kafka 2.0.1: config/log4j.properties
     """
+    check_trace(trace)
     with naming(folder, "cannot be written"):
         return _write(trace, Path(path_of(folder)), packed)
 

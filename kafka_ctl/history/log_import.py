@@ -20,7 +20,7 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, count_lines, read_chunk
 from kafka_ctl.history.log_folders import OPENED, LogFile, Paths, copies, log_files
 from kafka_ctl.history.schema import SCHEMA
-from kafka_ctl.history.session import failing, ship_package
+from kafka_ctl.history.session import check_session, failing, ship_package
 from kafka_ctl.history.unpacking import Unreadable, begins_with, packed
 from kafka_ctl.kafka_log.releases import release
 
@@ -178,8 +178,7 @@ def read_logs(
         raise BadInput("no path was given: name at least one log file or folder")
     files = {name: list(log_files(some)) for name, some in clusters.items()}
     chunks = [chunk for name, some in files.items() for chunk in list_chunks(name, some)]
-    if (spark := start()) is None:
-        raise BadInput("import_logs needs a Spark session: import_logs(kafka_ctl.history.spark(), ...)")
+    spark = check_session(start(), "import_logs(kafka_ctl.history.spark(), ...)")
     from pyspark.sql.pandas.types import from_arrow_schema
 
     with failing("reading the logs"):

@@ -17,7 +17,7 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.history.files import filesystem, naming, path_of
 from kafka_ctl.history.layout import DatasetFolder
 from kafka_ctl.history.schema import SCHEMA, spark_schema
-from kafka_ctl.history.session import failing
+from kafka_ctl.history.session import check_session, failing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,8 +80,7 @@ def load(spark: SparkSession, path: str | os.PathLike[str]) -> DataFrame:
     no shuffle, and those by partition no sort. Raises BadInput when the dataset is missing, incomplete or damaged.
     """
     place = checked(path)
-    if spark is None:
-        raise BadInput("load needs a Spark session: load(kafka_ctl.history.spark(), ...); load_arrow needs none")
+    check_session(spark, "load(kafka_ctl.history.spark(), ...); load_arrow needs none")
     name = "kafka_ctl_" + hashlib.md5(place.path.encode()).hexdigest()[:16]
     columns = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in spark_schema()) + ", section string"
     where = place.path.replace("\\", "\\\\").replace("'", "\\'")

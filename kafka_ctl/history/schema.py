@@ -90,6 +90,12 @@ def check_columns(names: Collection[str]) -> None:
 _NUMBER = re.compile(r"(tiny|small|big)?int|float|double|decimal\(.*?\)|(?<=<)void")
 
 
+def check_trace(trace: object) -> None:
+    """Raise BadInput for anything but a trace."""
+    if not isinstance(trace, Recorder):
+        raise BadInput(f"{short(trace)} is not a trace: give the trace of a lab")
+
+
 def to_arrow(trace: Iterable[Record], history: str | None = None) -> pa.Table:
     """Records as one Arrow table with the columns of `SCHEMA`.
 

@@ -27,7 +27,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, unavailable
+from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, short, unavailable
 from kafka_ctl.extras import needed_for
 from kafka_ctl.history.limits import check_whole
 from kafka_ctl.writing import in_temporary_folder, temporary_folder
@@ -301,6 +301,13 @@ def _connection(info: bytes) -> dict[str, str]:
     """PySpark's hand-over: the port, then the length and the text of the secret."""
     port, length = int.from_bytes(info[:4], "big"), int.from_bytes(info[4:8], "big")
     return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": info[8 : 8 + length].decode()}
+
+
+def check_session(session: object, call: str) -> SparkSession:
+    """A Spark session as it was given to a function. Raises BadInput for anything else; `call` shows the right one."""
+    if not hasattr(session, "readStream"):
+        raise BadInput(f"{short(session)} is no Spark session: {call}")
+    return session  # type: ignore[return-value]
 
 
 def runs_here(spark: SparkSession) -> bool:

@@ -311,6 +311,7 @@ def test_logs_and_streams_that_cannot_be_written(prose: Prose, tmp_path: Path) -
     (tmp_path / "note").write_text("mine")
     for write in (write_logs, live.grow):
         prose.refuses(BadInput, write, trace, tmp_path / "note" / "x")
+        prose.refuses(BadInput, write, trace.records, tmp_path)
         with pytest.raises(BadInput, match="None is not a path"):
             write(trace, None)
         with largest_file(100), prose.refused(Unavailable):
@@ -319,8 +320,15 @@ def test_logs_and_streams_that_cannot_be_written(prose: Prose, tmp_path: Path) -
     assert live.grow(trace, tmp_path / "grow") == len(trace)
 
 
-def test_loading_needs_a_session(prose: Prose, dataset: Path) -> None:
-    prose.refuses(BadInput, load, None, dataset)
+@pytest.mark.parametrize("given", [None, "local[2]"])
+def test_loading_needs_a_session(prose: Prose, dataset: Path, given: Any) -> None:
+    prose.refuses(BadInput, load, given, dataset)
+
+
+def test_generating_needs_a_session_or_none(prose: Prose, tmp_path: Path) -> None:
+    """Nothing is begun."""
+    prose.refuses(BadInput, generate, "local[2]", **ASKED, out=tmp_path / "data")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_no_parquet_is_reported(prose: Prose, tmp_path: Path) -> None:

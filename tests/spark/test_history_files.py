@@ -581,7 +581,8 @@ def test_an_address_that_no_package_here_can_read() -> None:
 
 
 def test_a_session_is_needed(prose: Prose, tmp_path: Path) -> None:
-    prose.refuses(BadInput, import_logs, None, lay(tmp_path, "state-change.log", TEXT))
+    for given in (None, "local[2]"):
+        prose.refuses(BadInput, import_logs, given, lay(tmp_path, "state-change.log", TEXT))
 
 
 # The whole import

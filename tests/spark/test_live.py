@@ -305,7 +305,8 @@ def test_what_is_no_folder_of_records(prose: Prose, tmp_path: Path, source: Call
     """A wrong session is refused after a wrong folder."""
     for folder in (None, 5, "", tmp_path / "nowhere"):
         prose.refuses(BadInput, source, spark(), folder)
-    prose.refuses(BadInput, source, None, tmp_path)
+    for session in (None, "local[2]"):
+        prose.refuses(BadInput, source, session, tmp_path)
     if source is live.logs:
         prose.refuses(BadInput, live.logs, spark(), tmp_path, history=7)
 

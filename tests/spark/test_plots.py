@@ -14,9 +14,10 @@ import pytest
 from history_plain import GONE
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
+from prose import Prose
 from pyspark.sql import DataFrame
 
-from kafka_ctl import Trace
+from kafka_ctl import BadInput, Trace
 from kafka_ctl.history import plots, questions
 from kafka_ctl.history.plots.picture import LOOKS, Picture, readable, times
 from kafka_ctl.history.questions.frames import in_words
@@ -81,6 +82,14 @@ def test_a_picture_says_what_it_shows(name: str, clusters: dict[str, Trace], sim
     assert not empty.axes, "a sentence, no frame"
 
 
+@pytest.mark.parametrize("plot", map(plots.__dict__.get, plots.__all__))
+def test_another_answer_is_refused(prose: Prose, simulated: DataFrame, plot: Any) -> None:
+    """Before Spark is asked anything."""
+    for other in (None, questions.isr_states(simulated)):
+        given = {"deletions": other} if plot is plots.durations else {"answer": other}
+        prose.refuses(BadInput, plot, **given)
+
+
 def test_the_same_answer_gives_the_same_bytes(simulated: DataFrame) -> None:
     answer = questions.transition_counts(simulated).cache()
     assert plots.transition_counts(answer).html() == plots.transition_counts(answer).html()
@@ -94,6 +103,8 @@ def test_minutes_are_weighed(simulated: DataFrame) -> None:
     assert "10 intervals, 10.0 min in all." in picture.alt and "in them are 2%" in picture.alt
     (axes,) = picture.axes
     assert [[round(y, 1) for y in line.get_ydata()] for line in axes.get_lines()] == [[90, 100], [1.5, 100]]
+    momentary = simulated.sparkSession.createDataFrame([("pause", 0.0)], "cause string, outage_ms double")
+    assert "nothing to show" in plots.outages_by_weight(momentary).alt, "no minutes, and so no shares of them"
 
 
 def test_curves_that_lie_on_each_other_are_named_apart(simulated: DataFrame) -> None:

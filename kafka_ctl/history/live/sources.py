@@ -27,8 +27,8 @@ from kafka_ctl.errors import BadInput, Unavailable, short
 from kafka_ctl.history.files import filesystem, naming, path_of
 from kafka_ctl.history.log_chunks import RECORD, Chunk, ImportedRow, read_chunk
 from kafka_ctl.history.log_folders import log_files
-from kafka_ctl.history.schema import spark_schema, to_parquet
-from kafka_ctl.history.session import ship_package
+from kafka_ctl.history.schema import check_trace, spark_schema, to_parquet
+from kafka_ctl.history.session import check_session, ship_package
 from kafka_ctl.history.unpacking import Unreadable, blocks, packed
 from kafka_ctl.trace.record import Recorder
 
@@ -47,8 +47,7 @@ def grow(trace: Recorder, folder: str | os.PathLike[str]) -> int:
     The names of the files say what they hold, `lab-000000000-000000123.parquet`; each appears when it is whole. Raises
     BadInput where nothing can be written, and where the folder holds another run; Unavailable where the disk is full.
     """
-    if not isinstance(trace, Recorder):
-        raise BadInput(f"{short(trace)} is not a trace: give the trace of a lab")
+    check_trace(trace)
     if "://" in (given := path_of(folder)):
         raise BadInput(f"{given}: give a folder of this machine")
     place = Path(given)
@@ -90,9 +89,7 @@ def _stream(spark: SparkSession, folder: str | os.PathLike[str]) -> DataStreamRe
     fs, root, _ = filesystem(folder)
     if fs.get_file_info(root).type == FileType.NotFound:
         raise BadInput(f"{path_of(folder)}: no such file or folder")
-    if spark is None:
-        raise BadInput("a stream needs a Spark session, kafka_ctl.history.spark()")
-    return spark.readStream
+    return check_session(spark, "a stream needs that of kafka_ctl.history.spark()").readStream
 
 
 def logs(spark: SparkSession, folder: str | os.PathLike[str], history: str = "logs") -> DataFrame:

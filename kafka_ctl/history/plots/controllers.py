@@ -21,6 +21,7 @@ from kafka_ctl.history.plots.picture import (
     quantiles,
     readable,
 )
+from kafka_ctl.history.questions.frames import check_answer
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 
@@ -38,6 +39,7 @@ def failover_time(answer: DataFrame) -> Picture:
     `answer` comes from `questions.failover_time`. A bar stands for elections with up to so many partitions and more
     than half as many; elections in empty clusters are left out.
     """
+    check_answer(answer, "failover_time", "failover_ms", "partitions", *STAGES)
     size = fn.ceil(fn.log2(fn.greatest(fn.col("partitions"), fn.lit(1)))).alias("size")
     medians = (fn.coalesce(fn.median(name), fn.lit(0.0)).alias(name) for name in STAGES)
     grouped = answer.where("failover_ms IS NOT NULL AND partitions > 0").groupBy(size)
@@ -65,6 +67,7 @@ def request_amplification(answer: DataFrame) -> Picture:
 
     `answer` comes from `questions.request_amplification`. Events that say nothing are left out.
     """
+    check_answer(answer, "request_amplification", "event", "events", "requests", "states")
     total = answer.groupBy("event").agg(*(fn.sum(name).alias(name) for name in ("events", "requests", "states")))
     rows = total.where("requests + states > 0").orderBy(fn.col("states") / fn.col("events"), "event").collect()
     title = "What one event makes a controller say"
@@ -93,6 +96,7 @@ def durations(**answers: DataFrame) -> Picture:
     figure, axes = picture(title, "from the beginning", "done")
     texts = []
     for n, ((name, answer), colour) in enumerate(zip(answers.items(), SERIES, strict=False)):
+        check_answer(answer, "reassignments or questions.deletions", "duration_ms")
         row = answer.agg(
             fn.count("*").alias("all"), fn.count("duration_ms").alias("done"), quantiles("duration_ms").alias("ms")
         ).collect()[0]
@@ -118,6 +122,7 @@ def transition_counts(answer: DataFrame) -> Picture:
     `answer` comes from `questions.transition_counts`. A dot is a move that is not legal and was not tried; *never*, a
     legal one that was not made; a hatched cell, one that the table does not have, which was tried or even made.
     """
+    check_answer(answer, "transition_counts", "machine", "source", "target", "legal", "made", "refused")
     rows = {(row.machine, row.source, row.target): row for row in answer.collect()}
     if not any(row.made or row.refused for row in rows.values()):
         return nothing("Moves of the state machines")

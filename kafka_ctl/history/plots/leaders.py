@@ -19,6 +19,7 @@ from kafka_ctl.history.plots.picture import (
     quantiles,
     readable,
 )
+from kafka_ctl.history.questions.frames import check_answer
 
 GROUPS = ((0, 0), (1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 10**9))
 """Numbers of changes that are counted together."""
@@ -30,6 +31,7 @@ def leader_churn(answer: DataFrame) -> Picture:
     The darker part of a bar counts those that went back to the previous leader.
     `answer` comes from `questions.leader_churn`.
     """
+    check_answer(answer, "leader_churn", "changes", "returns")
     counted = answer.groupBy("changes").agg(
         fn.count("*").alias("partitions"),
         fn.count_if(fn.col("returns") > 0).alias("back"),
@@ -64,6 +66,7 @@ def isr_churn(answer: DataFrame) -> Picture:
     `answer` comes from `questions.isr_churn`. Curves begin at the share that never did.
     """
     columns = {"under_ms": "fewer in sync than assigned", "single_ms": "only one in sync"}
+    check_answer(answer, "isr_churn", *columns)
     row = answer.agg(fn.count("*").alias("all"), *(quantiles(name).alias(name) for name in columns)).collect()[0]
     title = "How long partitions were under-replicated"
     if not row["all"]:
@@ -86,6 +89,7 @@ def imbalance(answer: DataFrame, history: str | None = None) -> Picture:
     `answer` comes from `questions.imbalance`; without `history`, the first one. Above the dotted line, at 10%, Kafka's
     automatic rebalance acts.
     """
+    check_answer(answer, "imbalance", "history", "at_ms", "broker", "led_elsewhere", "preferred")
     if history is None:
         history = answer.agg(fn.min("history")).collect()[0][0]
     rows = answer.where(fn.col("history") == history).orderBy("at_ms").collect()

@@ -26,6 +26,7 @@ from kafka_ctl.history.plots.picture import (
     readable,
     times,
 )
+from kafka_ctl.history.questions.frames import check_answer
 
 MOST = 40
 """Partitions in one picture."""
@@ -40,6 +41,7 @@ def unavailability_by_cause(answer: DataFrame, measure: str = "outage_ms") -> Pi
     """
     if measure not in ("outage_ms", "duration_ms"):
         raise UnknownName("measure", measure, ("outage_ms", "duration_ms"))
+    check_answer(answer, "unavailability", "cause", measure)
     curves = (
         answer.groupBy(fn.coalesce("cause", fn.lit("unknown")).alias("cause"))
         .agg(quantiles(measure).alias("after_ms"), fn.count(measure).alias("over"), fn.count("*").alias("intervals"))
@@ -68,12 +70,13 @@ def outages_by_weight(answer: DataFrame) -> Picture:
     `answer` comes from `questions.unavailability`; creations and intervals that did not end are left out. Lengths are
     counted in steps of 5%, so that the picture costs the same for a million intervals.
     """
+    check_answer(answer, "unavailability", "cause", "outage_ms")
     ended = answer.where("NOT cause <=> 'topic creation' AND outage_ms IS NOT NULL")
     step = fn.round(fn.log10(fn.greatest("outage_ms", fn.lit(0.1))) * 48)
     rows = ended.groupBy(step.alias("step")).agg(fn.count("*"), fn.sum("outage_ms"), fn.max("outage_ms"))
     found = sorted(tuple(row) for row in rows.collect())
     title = "Intervals without a leader, and the minutes in them"
-    if not found:
+    if not any(row[2] for row in found):
         return nothing(title)
     figure, axes = picture(title, "time without a leader, since it was lost", "share up to that time")
     after = [10 ** (at / 48) for at, *_ in found]
@@ -99,6 +102,7 @@ def outages_over_time(answer: DataFrame, history: str | None = None) -> Picture:
     `MOST` partitions that were longest without a leader are shown. An outage that did not end goes on to the last
     moment.
     """
+    check_answer(answer, "unavailability", *"history topic partition cause lost_ms start_ms end_ms outage_ms".split())
     if history is None:
         history = answer.agg(fn.min("history")).collect()[0][0]
     mine = answer.where(fn.col("history") == history).where("NOT cause <=> 'topic creation'")
@@ -138,6 +142,9 @@ def compare(answer: DataFrame, before: str = "before", after: str = "after") -> 
 
     `answer` comes from `questions.compare`; `before` and `after` name its sides.
     """
+    check_answer(
+        answer, "compare", *(f"{name}_ms_{side}" for name in ("median", "p99") for side in ("before", "after"))
+    )
     rows = answer.where("median_ms_before IS NOT NULL OR median_ms_after IS NOT NULL").orderBy("cause").collect()
     title = f"Time without a leader, {before} and {after}"
     if not rows:
@@ -168,6 +175,7 @@ def shutdown_vs_failure(answer: DataFrame) -> Picture:
     `answer` comes from `questions.shutdown_vs_failure`. On the right, departures that hurt: a line from the 10th to the
     90th percentile of their summed outages, and a dot for the median.
     """
+    check_answer(answer, "shutdown_vs_failure", "cause", "leaderless", "outage_ms")
     rows = (
         answer.groupBy("cause")
         .agg(
@@ -212,6 +220,7 @@ def rolling_restarts(answer: DataFrame) -> Picture:
 
     `answer` comes from `questions.rolling_restarts`.
     """
+    check_answer(answer, "rolling_restarts", *"history start_ms end_ms duration_ms brokers moved leaderless".split())
     rows = answer.orderBy(fn.desc("moved"), "history", "start_ms").limit(SESSIONS).collect()
     rows = sorted(rows, key=lambda row: (row.history, row.start_ms), reverse=True)
     title = "Rolling restarts"

@@ -91,7 +91,7 @@ def picture(title: str, x: str, y: str, height: float = 4.5) -> tuple[Picture, A
 def nothing(title: str) -> Picture:
     """A sentence instead of an empty frame."""
     figure = Picture(figsize=(WIDTH, 0.7))
-    figure.alt = f"{title}: there is nothing to show, the answer has no rows."
+    figure.alt = f"{title}: there is nothing to show, the answer has no rows for it."
     figure.text(0.01, 0.5, figure.alt, va="center")
     return figure
 

@@ -85,6 +85,12 @@ def _with_life(records: DataFrame, elections: Iterable[dict[str, Any]]) -> DataF
     return records.join(fn.broadcast(table), "history", "left").select(*records.columns, life.alias("life"))
 
 
+def check_answer(answer: DataFrame, question: str, *columns: str) -> None:
+    """Raise BadInput for anything but a DataFrame with these columns, which the answer of the question has."""
+    if not isinstance(answer, DataFrame) or {*columns} - {*answer.columns}:
+        raise BadInput(f"answer={short(answer)}: give the answer of questions.{question}")
+
+
 PARTS = {
     "main": ("section = 'main'", "true"),
     "sent": (

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.history.questions.departures import DEPARTURES
-from kafka_ctl.history.questions.frames import Records, ask, nest
+from kafka_ctl.history.questions.frames import Records, ask, check_answer, nest
 
 BLAMED = nest(
     """
@@ -168,8 +168,7 @@ def resampled(answer: DataFrame, histories: int, sizes: Sequence[int], samples: 
     process. Raises BadInput for another `answer`, for fewer histories than it has, for a size that is not a number of
     clusters, and for less than 20 samples.
     """
-    if not isinstance(answer, DataFrame) or {"history", "cause", "outage_ms"} - {*answer.columns}:
-        raise BadInput(f"answer={short(answer)}: give the answer of questions.unavailability")
+    check_answer(answer, "unavailability", "history", "cause", "outage_ms")
     numbers = [histories, samples, seed, *(sizes if isinstance(sizes, Sequence) else [None])]
     if {*map(type, numbers)} != {int} or samples < 20 or not sizes or min(sizes) < 1 or histories < 1:
         raise BadInput(
