@@ -89,12 +89,15 @@ def test_data_survive_a_kill_on_the_same_port(server: EmbeddedServer, again: str
         assert client.get("/brokers")[0] == b"kept"
 
 
-@pytest.mark.parametrize("again", ["start", "restart"])
-def test_a_server_is_started_again_after_its_supervisor_has_ended(tmp_path: Path, again: str) -> None:
-    """What the error says to do can be done."""
+@pytest.mark.parametrize(("number", "again"), [(signal.SIGINT, "start"), (signal.SIGTERM, "restart")])
+def test_a_server_is_started_again_after_its_supervisor_has_ended(tmp_path: Path, number: int, again: str) -> None:
+    """What the error says to do can be done; the supervisor has ended its server, also if SIGINT is ignored here."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     with EmbeddedServer(data=tmp_path / "znodes") as server:
-        server.supervisor.send_signal(signal.SIGINT)
-        server.supervisor.wait()
+        signal.signal(signal.SIGINT, before)
+        server.supervisor.send_signal(number)
+        server.supervisor.wait(30)
+        assert four_letter_word(server.port, "ruok") == ""
         with pytest.raises(errors.Unavailable, match="start ZooKeeper again"):
             print(server.running)
         assert not server.running

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -70,6 +71,8 @@ def end_with(parent: int, supervisor: Supervisor) -> None:
 def main(folder: str, log: str, *command: str) -> None:
     """Obey orders from standard input until it ends; then nothing of the server is left."""
     supervisor = Supervisor(Path(folder), Path(log), list(command))
+    for number in (signal.SIGINT, signal.SIGTERM):  # asked for by name: the parent may have it ignored
+        signal.signal(number, lambda *_: sys.exit())
     threading.Thread(target=end_with, args=(os.getppid(), supervisor), daemon=True).start()
     orders = {"start": supervisor.start, "state": supervisor.state, "kill": supervisor.kill}
     try:
