@@ -82,6 +82,9 @@ class KafkaCluster:
         """The addresses for clients, `127.0.0.1:9092,...`, those of brokers that are down as well."""
         return bootstrap_servers(self.lab.world)
 
+    def __repr__(self) -> str:
+        return f"KafkaCluster at {self.bootstrap_servers}: {self.lab}"
+
     def do(self, name: str, /, **arguments: object) -> object:
         """Carry out a call by name: one of `CALLS`, or any command of a lab.
 

@@ -242,4 +242,5 @@ def test_fixed_ports_and_a_story(tmp_path: Path) -> None:
     with KafkaCluster(story=story, port=port) as cluster:
         assert cluster.bootstrap_servers == f"127.0.0.1:{port},127.0.0.1:{port + 1}"
         assert cluster.lab.generation.name == "2.0" and len(cluster.lab.partitions()) == 2
+        assert repr(cluster).startswith(f"KafkaCluster at 127.0.0.1:{port},127.0.0.1:{port + 1}: Lab of Kafka 2.0")
         refuses(Unavailable, rf"port {port} of .*; port 0 ", KafkaCluster, port=port)
