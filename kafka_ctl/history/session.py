@@ -303,11 +303,11 @@ def _connection(info: bytes) -> dict[str, str]:
     return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": info[8 : 8 + length].decode()}
 
 
-def check_session(session: object, call: str) -> SparkSession:
+def check_session(session: SparkSession | None, call: str) -> SparkSession:
     """A Spark session as it was given to a function. Raises BadInput for anything else; `call` shows the right one."""
-    if not hasattr(session, "readStream"):
+    if session is None or not hasattr(session, "readStream"):
         raise BadInput(f"{short(session)} is no Spark session: {call}")
-    return session  # type: ignore[return-value]
+    return session
 
 
 def runs_here(spark: SparkSession) -> bool:
