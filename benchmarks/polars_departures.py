@@ -93,14 +93,18 @@ class Departures:
             ((col("cause") == "controlled shutdown") & again) | ((col("cause") == "broker loss") & noticed)
         )
         orderly = (col("cause") == "controlled shutdown").fill_null(False)
-        mine = col("asks") | orderly
+
+        def first(name: str) -> pl.Expr:
+            asked = when("asks").then(name).max().over(*its, "run")
+            return (
+                when(orderly).then(pl.coalesce(asked, when(orderly).then(name).min().over(*its, "run"))).otherwise(name)
+            )
+
         return (
             tries.with_columns(leaves=leaves.fill_null(False))
-            .with_columns(run=col("leaves").cast(int).cum_sum().over(its) - col("leaves"))
-            .with_columns(
-                began_seq=when(orderly).then(when(mine).then("seq").min().over(*its, "run")).otherwise("seq"),
-                began_ms=when(orderly).then(when(mine).then("time_ms").min().over(*its, "run")).otherwise("time_ms"),
-            )
+            .with_columns(left=(col("leaves") & orderly).cast(int))
+            .with_columns(run=col("left").cum_sum().over(its) - col("left"))
+            .with_columns(began_seq=first("seq"), began_ms=first("time_ms"))
             .filter("leaves")
             .select(
                 "history",

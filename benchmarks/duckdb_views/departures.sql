@@ -27,12 +27,15 @@ WITH said AS (
                     AND lag(returns) OVER its = returns) AS leaves
     FROM known WHERE cause IS NOT NULL OR asks WINDOW its AS (PARTITION BY history, broker ORDER BY seq)
 ), runs AS (
-    SELECT *, count(*) FILTER (leaves) OVER (PARTITION BY history, broker ORDER BY seq
-                                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run FROM tries
+    SELECT *, count(*) FILTER (leaves AND cause = 'controlled shutdown') OVER (
+               PARTITION BY history, broker ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run
+    FROM tries
 ), reported AS (
     SELECT *, cause = 'controlled shutdown' AS orderly,
-           min(seq) FILTER (asks OR cause = 'controlled shutdown') OVER its AS first_seq,
-           min(time_ms) FILTER (asks OR cause = 'controlled shutdown') OVER its AS first_ms
+           coalesce(max(seq) FILTER (asks) OVER its,
+                    min(seq) FILTER (cause = 'controlled shutdown') OVER its) AS first_seq,
+           coalesce(max(time_ms) FILTER (asks) OVER its,
+                    min(time_ms) FILTER (cause = 'controlled shutdown') OVER its) AS first_ms
     FROM runs WINDOW its AS (PARTITION BY history, broker, run)
 )
 SELECT history, broker,

@@ -290,6 +290,20 @@ def test_good_order_against_a_crash() -> None:
     assert 2 * 6000 <= crash.outage_ms < 2 * 6200
 
 
+def test_a_shutdown_begins_when_it_was_asked_for() -> None:
+    """Also if the session expires in between; a request that a crash made void begins nothing."""
+    run = Run()
+    for broker, between in ((1, "expire_session"), (2, "kill")):
+        run.record("event", "shutdown", actor="admin", broker=broker)
+        run.record("fault", between, actor="fault", broker=broker)
+        run.record("broker", "registered", actor=f"broker-{broker}", broker=broker)
+        if between == "kill":
+            run.record("event", "shutdown", actor="admin", broker=broker)
+        run.record("broker", "controlled-shutdown", broker=broker, detail="attempt=1 remaining=")
+    answer = questions.departures(to_arrow(run.records)).where("cause = 'controlled shutdown'")
+    assert dicts(answer, "broker", "began_seq") == [{"broker": 1, "began_seq": 0}, {"broker": 2, "began_seq": 7}]
+
+
 def test_rolling_restarts_are_sessions() -> None:
     """A gap ends one; a single broker is none; the same broker twice is none."""
     run = Run()

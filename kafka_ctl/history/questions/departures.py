@@ -49,14 +49,16 @@ WITH messages AS (  -- and who is there again: a controller sees it, it is elect
            AND NOT (cause = 'broker loss' AND coalesce(lag(cause) OVER its = 'controlled shutdown', false)
                     AND lag(returns) OVER its = returns) AS leaves
     FROM known WHERE cause IS NOT NULL OR asks WINDOW its AS (PARTITION BY history, life, broker ORDER BY seq)
-), runs AS (  -- what belongs to one departure: the administrator's request, and every attempt
-    SELECT *, count_if(leaves) OVER (PARTITION BY history, life, broker ORDER BY seq {{before}}) AS run
+), runs AS (  -- what belongs to one controlled shutdown: the administrator's request, and every attempt
+    SELECT *, count_if(leaves AND cause = 'controlled shutdown') OVER (
+               PARTITION BY history, life, broker ORDER BY seq {{before}}) AS run
     FROM tries
 ), reported AS (
     SELECT *, CASE WHEN cause = 'controlled shutdown'
-                   THEN min(CASE WHEN asks OR cause = 'controlled shutdown' THEN struct(seq, time_ms) END) OVER (
-                       PARTITION BY history, life, broker, run)
-                   ELSE struct(seq, time_ms) END AS began FROM runs
+                   THEN coalesce(max(CASE WHEN asks THEN struct(seq, time_ms) END) OVER its,
+                                 min(CASE WHEN cause = 'controlled shutdown' THEN struct(seq, time_ms) END) OVER its)
+                   ELSE struct(seq, time_ms) END AS began
+    FROM runs WINDOW its AS (PARTITION BY history, life, broker, run)
 )
 SELECT history, life, broker,
        CASE WHEN cause = 'broker crash' AND broker = controller THEN 'controller crash'
