@@ -82,7 +82,7 @@ def test_a_picture_says_what_it_shows(name: str, clusters: dict[str, Trace], sim
     assert not empty.axes, "a sentence, no frame"
 
 
-@pytest.mark.parametrize("plot", map(plots.__dict__.get, plots.__all__))
+@pytest.mark.parametrize("plot", [plots.__dict__[name] for name in plots.__all__])
 def test_another_answer_is_refused(prose: Prose, simulated: DataFrame, plot: Any) -> None:
     """Before Spark is asked anything."""
     for other in (None, questions.isr_states(simulated)):

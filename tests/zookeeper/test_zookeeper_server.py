@@ -31,6 +31,9 @@ shared = pytest.fixture(scope="module")(started)
 
 @pytest.fixture
 def world(shared: EmbeddedServer, request: pytest.FixtureRequest) -> Iterator[RealWorld]:
+    with kazoo_at(shared.address) as client:  # an earlier test, or a failed run of this one, may have left znodes
+        for name in set(client.get_children("/")) - {"zookeeper"}:
+            client.delete(f"/{name}", recursive=True)
     made = RealWorld(f"{shared.address}/{request.node.name}")
     yield made
     made.close()
