@@ -2,6 +2,7 @@
 
 import gc
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ from tools import java_classes
 hypothesis.settings.register_profile("kafka_ctl", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("kafka_ctl")
 gc.disable()  # while tests are collected: a sixth of that time
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell's job in the background; its programs ignore it too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 session.JAVA_OPTIONS += java_classes.options()
 server.JAVA_OPTIONS += (*java_classes.options(java_classes.ZOOKEEPER),)
 # A test asks each question of a few rows, and to compile it takes longer than that: without, a third less time. The
