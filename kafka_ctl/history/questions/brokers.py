@@ -23,7 +23,7 @@ WITH moves AS (
     FROM {blamed} WHERE departed IS NOT NULL OR cause_seq IS NOT NULL
     GROUP BY history, life, leader, coalesce(departed.cause_seq, cause_seq)
 ), line AS (  -- for each broker: partitions won and lost, and its departures
-    SELECT history, life, broker, d.began_seq AS seq, 0 AS won, struct(*) AS of FROM departures
+    SELECT history AS history, life, broker, d.began_seq AS seq, 0 AS won, struct(*) AS of FROM departures
     UNION ALL
     SELECT history, life, broker, seq, won, NULL FROM changes LATERAL VIEW stack(2, leader, 1, old, -1) AS broker, won
     WHERE broker IS NOT NULL AND NOT (leader <=> old)
@@ -97,7 +97,7 @@ WITH gaps AS (
         PARTITION BY history, life, topic, partition ORDER BY seq) END AS previous
     FROM {records} WHERE kind = 'partition' AND error IS NULL AND leader >= 0
 ), changes AS (
-    SELECT history, leader AS broker, 1 AS won, 0 AS lost FROM led WHERE leader != previous
+    SELECT history AS history, leader AS broker, 1 AS won, 0 AS lost FROM led WHERE leader != previous
     UNION ALL SELECT history, previous, 0, 1 FROM led WHERE leader != previous
 ), moved AS (
     SELECT history, broker, sum(won) AS won, sum(lost) AS lost FROM changes GROUP BY history, broker

@@ -55,7 +55,7 @@ WITH moves AS (
     FROM changes LEFT JOIN epochs USING (history, life, controller_epoch)
     WHERE (down OR unseen) AND NOT going
 ), line AS (  -- intervals and departures of each broker in one line, so that every interval can look back
-    SELECT history, life, broker, cause_seq AS seq, struct(cause, cause_seq, at_ms) AS departure, NULL AS i,
+    SELECT history AS history, life, broker, cause_seq AS seq, struct(cause, cause_seq, at_ms) AS departure, NULL AS i,
            struct(*) AS departed
     FROM {departures}
     UNION ALL
