@@ -67,12 +67,7 @@ class HashMap(dict[K, V]):
         self._hash_of = hash_of
         self._hashes: dict[K, int] = {}
         self._table: list[list[K]] = [[] for _ in range(16)]
-        self.put_all(pairs)
-
-    def put_all(self, pairs: Iterable[tuple[K, V]]) -> None:
-        """`++=`: put these in, one after the other."""
-        for key, value in pairs:
-            self[key] = value
+        self.update(pairs)
 
     def filter(self, holds: Callable[[K, V], object]) -> HashMap[K, V]:
         """A new table with what is kept, put in in the order of this one."""
@@ -137,7 +132,7 @@ class HashMap(dict[K, V]):
     update = MutableMapping.update
 
     def __ior__(self, other: Mapping[K, V]) -> HashMap[K, V]:  # type: ignore[override, misc]
-        self.put_all(other.items())
+        self.update(other)
         return self
 
 

@@ -72,11 +72,6 @@ class Broker(BrokerProcess):
         self.controller = Controller(self.id, zk, *ports, *given, register, PROCEDURES)
 
     @property
-    def _cluster(self) -> str | None:
-        """The cluster id that is stored on our disks; None before KAFKA-7335."""
-        return self.world.cluster_id if self.generation.membership.remembers_cluster else None
-
-    @property
     def acts(self) -> bool:
         """True if this broker acts as controller. `is_active` is also true where its id was written by hand."""
         connected = self.listening or self.state == SHUTTING_DOWN
@@ -207,7 +202,8 @@ class Broker(BrokerProcess):
         if self.generation.membership.broker_epochs:
             there = (await self.zk.send([Exists(BrokerIdZNode.path(self.id))]))[0]
             self.epoch = there.stat.czxid if there.stat else UNKNOWN_EPOCH
-        self.disk.checkpoint(identity.BrokerMetadata(self.id, self._cluster), overwrite=self._cluster is not None)
+        stored = self.world.cluster_id if self.generation.membership.remembers_cluster else None
+        self.disk.checkpoint(identity.BrokerMetadata(self.id, stored), overwrite=stored is not None)
         self.record("registered")
 
     def _session_state(self, state: str) -> None:

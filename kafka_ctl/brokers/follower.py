@@ -322,7 +322,7 @@ class FollowerRole:
                 return KEPT
         return SKIPPED if self.process.is_leaving else STARTED
 
-    def follow(self, tp: TopicPartition, fetcher: str = STARTED) -> None:
+    def follow(self, tp: TopicPartition, fetcher: str) -> None:
         """Fetch from the leader; if we are not in its ISR, catch up and fetch from the end of its log."""
         p = self.partition(tp)
         if fetcher != KEPT:

@@ -19,7 +19,7 @@ utils/timer/TimerTaskList.scala, TimerTaskList
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -269,20 +269,16 @@ class TimingWheel:
     def levels(self) -> list[Level]:
         """Every ring, the finest first, with the buckets that hold tasks or wait in the delay queue."""
         found = []
-        for wheel in self._wheels():
+        wheel: Wheel | None = self._finest
+        while wheel is not None:
             held = (Held(b.level, b.number, b.expires, tuple(b.tasks)) for b in wheel.buckets if b.expires >= 0)
             found.append(Level(wheel.level, wheel.tick, wheel.interval, wheel.now, tuple(held)))
+            wheel = wheel.overflow
         return found
 
     def queue(self) -> list[Where]:
         """The delay queue: buckets, not tasks, the next to expire first."""
         return [Where(bucket.level, bucket.number, expires) for expires, _, bucket in sorted(self._queue)]
-
-    def _wheels(self) -> Iterator[Wheel]:
-        wheel: Wheel | None = self._finest
-        while wheel is not None:
-            yield wheel
-            wheel = wheel.overflow
 
     def _put(self, task: Task, bucket: Bucket, expires: int) -> None:
         bucket.tasks[task] = None

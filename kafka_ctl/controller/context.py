@@ -186,7 +186,7 @@ class Context:
         partitions = [TopicPartition(topic, number) for topic, added in assignments.items() for number in added]
         if self.in_tables:
             partitions = map_order(partitions, case_hash)
-            self.table.put_all((tp, None) for tp in partitions)
+            self.table.update((tp, None) for tp in partitions)
         return partitions
 
     @property

@@ -166,7 +166,7 @@ class EventQueue:
     Kafka 2.0.1: controller/ControllerEventManager.scala, ControllerEventManager
     """
 
-    def __init__(self, actor: str, trace: Recorder, preempts: bool = False) -> None:
+    def __init__(self, actor: str, trace: Recorder, preempts: bool) -> None:
         self.actor, self.trace, self.preempts = actor, trace, preempts
         self._items: deque[tuple[Event, int]] = deque()
         self._arrived = asyncio.Event()

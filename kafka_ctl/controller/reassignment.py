@@ -301,7 +301,8 @@ async def read_request(env: Controller) -> Requests | None:
 async def write_request(env: Controller, rest: Requests) -> None:
     """Write the rest of the request, or delete the znode if nothing is left."""
     if rest:
-        await env.zk.set_or_create(ReassignPartitionsZNode.path(), ReassignPartitionsZNode.encode(rest))
+        znode = ReassignPartitionsZNode
+        (await env.zk.set_or_create(znode.path(), znode.encode(rest))).checked()
     else:
         env.log("reassignment_done")
         await listeners.end_request(env, ReassignPartitionsZNode)

@@ -182,8 +182,7 @@ class KafkaZkClient:
         Kafka 2.0.1: zk/KafkaZkClient.scala, setTopicAssignmentRaw; 0.10.2.2: utils/ZkUtils.scala, updatePersistentPath
         """
         path, data = znodes.TopicZNode.path(topic), znodes.TopicZNode.encode(assignment, version)
-        answer = await self.write(Set(path, data))
-        return await self.write(Create(path, data)) if creates and answer.error == "NONODE" else answer
+        return await (self.set_or_create(path, data) if creates else self.write(Set(path, data)))
 
     async def states(
         self, partitions: Iterable[TopicPartition], needs_json: bool = False
@@ -268,11 +267,10 @@ class KafkaZkClient:
             answer = await self.write(Create(path, data))
         return answer
 
-    async def set_or_create(self, path: str, data: bytes) -> None:
-        """Write a znode, making it first if it is missing; raises ZooKeeper's error."""
-        if (answer := await self.write(Set(path, data))).error == "NONODE":
-            answer = await self.write(Create(path, data))
-        answer.checked()
+    async def set_or_create(self, path: str, data: bytes) -> Result:
+        """Write a znode, making it first if it is missing."""
+        answer = await self.write(Set(path, data))
+        return await self.write(Create(path, data)) if answer.error == "NONODE" else answer
 
     async def set_or_create_config(self, kind: str, name: str, data: bytes) -> None:
         """Write the settings of a topic or broker, also where another client makes the znode meanwhile.

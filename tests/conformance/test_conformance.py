@@ -15,12 +15,7 @@ RECORDINGS = fidelity.golden_files()
 
 @pytest.mark.parametrize(("generation", "story"), RECORDINGS, ids=lambda word: word)
 def test_kit_does_what_kafka_did(generation, story):
-    if lacks := fidelity.missing(generation, story):
-        pytest.skip(lacks)
     kafka, kit = fidelity.golden(generation, story), fidelity.replayed(generation, story)
-    if reason := fidelity.KNOWN_DIFFERENT.get((generation, story)):
-        assert kafka != kit, f"this is exact now; take it out of KNOWN_DIFFERENT: {reason}"
-        pytest.xfail(reason)
     difference = difflib.unified_diff(kafka.splitlines(), kit.splitlines(), "Kafka", "the kit", lineterm="")
     assert kafka == kit, "\n".join(difference)
 
@@ -42,10 +37,6 @@ def test_every_story_is_recorded():
 
 def test_every_command_of_the_recorder_is_in_a_recording():
     assert [command for command in playing.COMMANDS if not fidelity.played(command)] == []
-
-
-def test_known_differences_are_of_recordings():
-    assert set(fidelity.KNOWN_DIFFERENT) <= set(RECORDINGS)
 
 
 def test_a_changed_recording_is_noticed():

@@ -103,13 +103,13 @@ def test_a_hash_map_is_walked_as_scala_does() -> None:
     )
     del table[TopicPartition("users", 3)]
     table[TopicPartition("orders", 2)] = 5
-    table.put_all(partition("later", n) for n in range(3))
+    table.update(partition("later", n) for n in range(3))
     assert named(table) == (
         "users-2 later-1 users-8 orders-3 orders-7 orders-2 orders-1 orders-6 users-5 later-0 orders-8 users-4 "
         "orders-9 orders-4 users-1 users-6 orders-0 orders-5 users-0 users-7 later-2"
     )
     table.clear()
-    table.put_all(partition("orders", n) for n in range(8))
+    table.update(partition("orders", n) for n in range(8))
     assert named(table) == "orders-3 orders-7 orders-2 orders-1 orders-6 orders-4 orders-5 orders-0"
     del table[TopicPartition("orders", 7)]  # so few in so large a table are sorted, not looked for in each place
     assert named(table) == "orders-3 orders-2 orders-1 orders-6 orders-4 orders-5 orders-0"

@@ -100,10 +100,10 @@ def ask(connection: socket.socket, key: int, version: int, body: bytes, answered
     return answer
 
 
-def _call(port: int, key: int, version: int, body: bytes, answered: bool = True) -> Reader:
+def _call(port: int, key: int, version: int, body: bytes) -> Reader:
     """The same over a connection of its own."""
     with connect(port) as connection:
-        return ask(connection, key, version, body, answered)
+        return ask(connection, key, version, body)
 
 
 def _receive(connection: socket.socket, length: int) -> bytes:
