@@ -50,7 +50,7 @@ def test_no_question_shuffles_records(dataset: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", questions.__all__)
 def test_subqueries_stand_where_they_are_named(dataset: Path, name: str) -> None:
-    """Spark takes half as long again to plan those in a `WITH`."""
+    """Spark plans those in a `WITH` more slowly."""
     assert "CTE" not in asked(name, dataset)._jdf.queryExecution().logical().toString()
 
 
