@@ -41,7 +41,8 @@ WITH messages AS (
     SELECT history, life, seq, there - coalesce(lag(there) OVER (
         PARTITION BY history, life, topic, partition ORDER BY seq), 0) AS n FROM moves
 ), line AS (
-    SELECT history AS history, life, seq, 0 AS n, CAST(NULL AS DOUBLE) AS vacant, struct(*) AS f, NULL AS broker FROM offices
+    SELECT history AS history, life, seq, 0 AS n, CAST(NULL AS DOUBLE) AS vacant, struct(*) AS f, NULL AS broker
+    FROM offices
     UNION ALL SELECT history, life, seq, n, NULL, NULL, NULL FROM sizes WHERE n != 0
     UNION ALL SELECT history, life, resigned_seq, 0, resigned_ms, NULL, NULL FROM offices WHERE resigned_seq IS NOT NULL
     UNION ALL SELECT history, life, cause_seq, 0, at_ms, NULL, broker FROM {departures}

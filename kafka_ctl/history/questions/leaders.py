@@ -185,7 +185,8 @@ def isr_churn(records: Records) -> DataFrame:
 _UNCLEAN = nest(
     """
 WITH line AS (  -- a deletion ends what is known of the replicas
-    SELECT history AS history, life, topic, partition, explode(coalesce(array_except(isr_before, isr), assigned)) AS broker, seq,
+    SELECT history AS history, life, topic, partition,
+           explode(coalesce(array_except(isr_before, isr), assigned)) AS broker, seq,
            struct(if(isr IS NULL, NULL, at_ms) AS ms) AS out_since, NULL AS e
     FROM {states} WHERE isr IS NULL OR isr_before != isr
     UNION ALL
