@@ -161,8 +161,8 @@ WITH known AS (
            CASE WHEN isr_before != isr THEN size(array_except(isr, isr_before)) > 0 END AS grew
     FROM {states} WHERE isr IS NOT NULL
 )
-SELECT history, topic, partition, count_if(shrunk) AS shrinks, count_if(shrunk AND by_leader) AS shrinks_by_leader,
-       count_if(grew) AS expansions, min(n) AS smallest,
+SELECT history, topic, partition, count_if(shrunk) AS shrinks,
+       count_if(shrunk) FILTER (WHERE by_leader) AS shrinks_by_leader, count_if(grew) AS expansions, min(n) AS smallest,
        round(coalesce(sum(CASE WHEN n < of THEN lasts_ms END), 0), 4) AS under_ms,
        round(coalesce(sum(CASE WHEN n = 1 AND of > 1 THEN lasts_ms END), 0), 4) AS single_ms
 FROM known GROUP BY history, topic, partition
