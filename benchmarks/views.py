@@ -6,7 +6,6 @@ partitions); 200 frames made ready; a cluster of 1,000 partitions opened; a film
 
 from __future__ import annotations
 
-import contextlib
 import json
 import statistics
 import tempfile
@@ -77,11 +76,11 @@ OPENED = """async () => {
 
 
 class Place(NamedTuple):
-    """A folder, the JupyterLab that serves it, and a browser; each notebook has a kernel and a page of its own."""
+    """A folder, the JupyterLab that serves it, and a page; each notebook has a kernel of its own."""
 
     folder: Path
     server: Any
-    browser: Any
+    page: Any
 
 
 def notebook(folder: Path, name: str, last: str, start: str = START) -> None:
@@ -102,11 +101,10 @@ def in_browser(
     assert place is not None
     name = f"{measure.__name__}.ipynb"
     notebook(place.folder, name, last, start)
-    with contextlib.closing(place.browser.new_page(viewport={"width": 1500, "height": 1100})) as page:
-        assert browser.run_all(page, place.server, name)
-        if last:
-            page.wait_for_selector(".kc .part")
-        return measure(page)
+    assert browser.run_all(place.page, place.server, name)
+    if last:
+        place.page.wait_for_selector(".kc .part")
+    return measure(place.page)
 
 
 def stepping(page: Any) -> list[float]:
@@ -204,8 +202,13 @@ def measure() -> Iterator[Figure]:
     if browser.CHROMIUM is None:
         yield from _measured(None)
         return
-    with tempfile.TemporaryDirectory() as folder, browser.lab(Path(folder)) as server, browser.page() as page:
-        yield from _measured(Place(Path(folder), server, page.context.browser))
+    size = {"width": 1500, "height": 1100}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        browser.lab(Path(folder)) as server,
+        browser.page(viewport=size) as page,
+    ):
+        yield from _measured(Place(Path(folder), server, page))
 
 
 def _measured(place: Place | None) -> Iterator[Figure]:

@@ -48,6 +48,8 @@ needs_helvetica = pytest.mark.skipif(
 
 ARTIFACTS = ROOT / "artifacts"
 """Pictures for people to look at."""
+SPLASH = "@jupyterlab/apputils-extension:splash"
+"""Its moons move while JupyterLab loads: a tenth of the processor time of a page."""
 SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
 RESTART = "async () => { await window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart(); }"
 """What a page of JupyterLab evaluates to save its notebook, and to restart its kernel."""
@@ -71,6 +73,9 @@ def lab(root: Path) -> Iterator[Server]:
         settings.mkdir(parents=True)
         quiet = json.dumps({"fetchNews": "false", "checkForUpdates": False})
         (settings / "notification.jupyterlab-settings").write_text(quiet)
+        still = Path(folder, "config", "labconfig", "page_config.json")
+        still.parent.mkdir(parents=True)
+        still.write_text(json.dumps({"disabledExtensions": {SPLASH: True}}))
         # As in tools/__init__.py; a Python that starts imports it.
         Path(folder, "sitecustomize.py").write_text("import sys; sys.modules['rfc3987_syntax'] = None\n")
         environ = {
